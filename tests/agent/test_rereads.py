@@ -92,7 +92,7 @@ async def test_the_model_never_sees_a_reference_to_what_left_its_view(
     sent = "\n".join(message.text for message in client.requests[-2].messages)
     assert told.metadata.known_from == first.id
     assert told.output.startswith(
-        f"[Unchanged: lines 1-60 of app.py are the same as in read #{first.id}"
+        f"[Unchanged: lines 1-60 of app.py are the same as when you read them in #{first.id}"
     )
     assert "\n" not in told.output
     if action == "pin":

@@ -192,7 +192,7 @@ async def moved(bench: Bench, command: str, view: View) -> Job:
     bench.jobs.move()
     result = await call
     assert "moved the command to the background" in result.output
-    assert "It may miss what changes in the project from now on." in result.output
+    assert "The command may not see later changes to the project." in result.output
     return bench.jobs.find(1)
 
 

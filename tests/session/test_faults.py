@@ -546,7 +546,7 @@ def test_a_migration_that_loses_costs_changes_nothing(old_file: Path) -> None:
 
 def test_a_file_in_use_or_read_only_is_not_migrated(old_file: Path) -> None:
     with Store(old_file) as store:
-        with pytest.raises(StoreBusy, match="close them first"):
+        with pytest.raises(StoreBusy, match="Close them first"):
             Store(old_file, migrations=NEWER, busy_timeout=50)
         Session(store, store.sessions()[0].id, estimate=lambda _entry: 1).append(
             said("still works")

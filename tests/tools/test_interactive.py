@@ -5,7 +5,7 @@ import pytest
 from tests.support.tooling import Workspace
 from tui_agent.tools.bash import BashTool, advice
 
-NO_ANSWER = "The command asked and got no answer"
+NO_ANSWER = "The command asked a question and got no answer"
 NO_TERMINAL = "The command needs a terminal"
 
 

@@ -107,7 +107,7 @@ async def test_it_waits_for_a_pattern_and_says_when_that_does_not_come(
 ) -> None:
     await opened(space, PYTHON)
     said = (await space.call(JOB, id=1, input="1+1\n", until="never there", wait=1)).output
-    assert "[Not finished after 1 s.]" in said
+    assert "[The job has not ended after 1 s.]" in said
     assert "\n2\n" in said
 
 

@@ -149,7 +149,7 @@ async def test_a_part_of_a_page_is_read_by_its_lines_or_words(
     assert (await space.call(tool(), url=url, find="end the")).output.endswith("41: The END of it")
     with pytest.raises(ToolError, match="the page has 41 lines"):
         await space.call(tool(), url=url, offset=42)
-    with pytest.raises(ToolError, match="No line has all the words of “nowhere”"):
+    with pytest.raises(ToolError, match="No line contains all the words of “nowhere”"):
         await space.call(tool(), url=url, find="nowhere")
 
 
@@ -383,7 +383,7 @@ async def test_the_model_asks_for_another_host_unless_rules_decide(
     url = f"http://docs.test:{server.port}"
     assert (await tool().run(WebFetchInput(url=f"{url}/out"), context)).output.endswith("\nother")
     assert asked[0].pattern == f"http://other.test:{server.port}/x"
-    with pytest.raises(ToolError, match="which a rule denies"):
+    with pytest.raises(ToolError, match="which a permission rule denies"):
         await tool().run(WebFetchInput(url=f"{url}/in"), context)
     assert not any("GET /private" in head for head in server.requests)
 

@@ -116,7 +116,7 @@ async def test_all_edits_or_none(space: Workspace) -> None:
         ),
         (
             one("return one", "    return 1"),
-            r"old was not found, but the file has new already, at line 2\.\nThe file is:\n1\t",
+            r"old was not found, but the file already contains new, at line 2\.\nThe file is:\n1\t",
         ),
     ],
 )

@@ -1,1 +1,1 @@
-"""Sessions: immutable entries, the tree that they form, and the SQLite store that holds them."""
+"""Stores sessions, which are append-only trees of immutable entries, in one SQLite file."""

@@ -1,4 +1,7 @@
-"""Token counts that also record how many of the tokens are outside ASCII or are digits."""
+"""Token counts that are split by character class, so that they can be corrected for a model.
+
+The module ``context.calibration`` defines the classes, such as digits and scripts outside ASCII.
+"""
 
 from collections.abc import Iterable
 
@@ -9,8 +12,8 @@ Scripts = tuple[tuple[str, int], ...]
 class Count(int):
     """A token count that is not yet corrected for a model's tokenizer.
 
-    ``scripts`` has the number of tokens in each character class except TEXT. Tokenizers differ by
-    up to a fifth on English and code, but much more on other scripts. So tokens are counted by
+    ``scripts`` contains the number of tokens in each character class except TEXT. Tokenizers differ
+    by up to a fifth on English and code, but much more on other scripts. So tokens are counted by
     class, and the count is corrected once the model is known. The sum or difference of a count and
     another number is a count, too; the tokens of a plain ``int`` belong to TEXT.
     """
@@ -19,7 +22,10 @@ class Count(int):
 
     @classmethod
     def of(cls, tokens: int, scripts: Iterable[tuple[str, int]]) -> "Count":
-        """Return a count of ``tokens``; ``scripts`` has the tokens of each class except TEXT."""
+        """Return a count of ``tokens``.
+
+        ``scripts`` contains the number of tokens in each character class except TEXT.
+        """
         count = cls(tokens)
         count.scripts = tuple(sorted((script, number) for script, number in scripts if number))
         return count

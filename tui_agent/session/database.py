@@ -1,11 +1,11 @@
 """Opens, creates and migrates the SQLite file of all sessions. Each thread has a connection.
 
-The file is in WAL mode with ``synchronous=NORMAL``: a committed transaction survives a crash of the
-program. A power failure may lose the last transactions, but never corrupts the file.
+The file is in WAL mode with ``synchronous=NORMAL``, so a committed transaction survives a crash of
+the program. A power failure may lose the last transactions, but never corrupts the file.
 
-Before an older file is migrated it is backed up, and the backup is kept. The migration and its checks
-run in one transaction: if anything fails, nothing changes. Other SQLite clients may have the file
-open meanwhile.
+Before an older file is migrated it is backed up, and the backup is kept. The migration and its
+checks run in one transaction, so that nothing changes if anything fails. Other SQLite clients may
+have the file open during the migration.
 
 While a program has the store open for writing, it holds a lock on the file with the suffix
 ``.lock`` next to the session file. The lock file contains the session file's inode number. Once a
@@ -38,12 +38,14 @@ from tui_agent.session.errors import (
 from tui_agent.session.locks import FileLock
 
 Migration = Sequence[str]
-"""Statements that change the schema by one version, inside the caller's transaction."""
+"""SQL statements that change the schema by one version. They run inside the caller's transaction.
+"""
 
 MIGRATIONS: Mapping[int, Migration] = {
     1: (
-        # Adds columns for a subagent's name and the cost of model calls that have no entry. Only a
-        # fork has entries that are older than its session; a subagent's session has none.
+        # Adds columns for a subagent's name and the cost of model calls that have no entry. Only
+        # the session of a fork contains entries that are older than the session itself. A
+        # subagent's session contains none.
         "ALTER TABLE sessions ADD COLUMN agent TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE sessions ADD COLUMN side_cost REAL NOT NULL DEFAULT 0",
         """
@@ -67,7 +69,8 @@ MIGRATIONS: Mapping[int, Migration] = {
     5: (),  # new kind: effort changes
     6: (),  # new fields, such as for scripts and restored files
     7: (
-        # Adds a key and an outcome for runs without a screen. There is a new kind for checks.
+        # Adds a key and an outcome for runs without a screen. Entries may have a new kind for
+        # checks.
         "ALTER TABLE sessions ADD COLUMN key TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE sessions ADD COLUMN outcome TEXT NOT NULL DEFAULT ''",
         "CREATE UNIQUE INDEX sessions_by_key ON sessions (key) WHERE key != '' AND deleted_at IS NULL",
@@ -75,7 +78,8 @@ MIGRATIONS: Mapping[int, Migration] = {
     8: (),  # subagents work on branches of the session, not in sessions of their own
     9: (schema.SIDE_COSTS_TABLE,),  # costs of calls without an entry, with time and purpose
 }
-"""The migration from each older schema version to the next, by the older version's number."""
+"""The migration from each older schema version to the following version, by the older version's
+number."""
 
 _COUNTED = (
     "sessions",
@@ -89,26 +93,31 @@ _COUNTED = (
     "unsent",
     "side_costs",
 )
-"""Tables in which a migration must not change the number of rows; older files lack some of them."""
+"""Tables whose number of rows a migration must not change. Some of them don't exist in older files.
+"""
 
 T = TypeVar("T")
 IdsT = TypeVar("IdsT", bound=Sequence[int])
 
 _JOURNAL_BYTES = 16 * 1024 * 1024
-"""Size, in bytes, to which the write-ahead log is cut after a larger transaction (a long fork)."""
+"""Size, in bytes, to which the write-ahead log is truncated after a larger transaction, such as a
+fork of a long session."""
 
 _CACHED_KIB = 512
-"""Page cache of each thread's connection, in KiB. It is small: the system also caches the file."""
+"""Size of the page cache of each thread's connection, in KiB. It is small, because the operating
+system also caches the file."""
 
 _MINIMUM_SQLITE = (3, 37, 0)
-"""Oldest usable version of SQLite: the first with STRICT tables."""
+"""Oldest version of SQLite that can be used, which is the first with STRICT tables."""
 
 _REFUSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 """SQLite's error codes for a file that can't be opened for writing."""
 
 
 def migrate(path: Path, found: int, target: int, migrations: Mapping[int, Migration]) -> Path:
-    """Migrate the file at ``path`` from schema ``found`` to ``target``; return the backup's path.
+    """Migrate the file at ``path`` from schema version ``found`` to ``target``.
+
+    Returns the path of the backup.
 
     Raises:
         StoreDamaged: the migrated tables failed their check; the file is unchanged.
@@ -151,7 +160,8 @@ def _back_up(path: Path, backup: Path) -> None:
     try:
         with closing(sqlite3.connect(path)) as old, closing(sqlite3.connect(unfinished)) as new:
             old.backup(new)
-            # With a journal beside it, a rename would not move the whole database.
+            # If there is a journal beside the backup, renaming the backup would not move the whole
+            # database.
             new.execute("PRAGMA journal_mode = DELETE")
         unfinished.chmod(0o600)
         _sync(unfinished)
@@ -227,7 +237,7 @@ class Database:
         self._version = max(migrations) + 1
         self._mode = "mode=rwc"
         self.refusal: StoreError | None = None
-        """The error to raise for a write, None if the file can be written."""
+        """The error that any write raises; None if the file can be written."""
         self._write_lock = threading.RLock()
         self._opener: sqlite3.Connection | None = None
         """The connection that opened the file; None before that and after `close`."""
@@ -248,7 +258,7 @@ class Database:
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """Return the calling thread's connection for reading, for a ``with`` block.
+        """Return the calling thread's connection, to read from it in a ``with`` block.
 
         Raises:
             StoreError: the file can't be read, or SQLite reported an error in the block.
@@ -293,7 +303,7 @@ class Database:
     def close(self) -> None:
         """Close all connections and unlock the file. Idempotent.
 
-        Any later read or write raises StoreError.
+        Every later read or write raises StoreError.
         """
         for connection in list(self._connections.values()):
             if connection is not self._opener:
@@ -313,22 +323,22 @@ class Database:
     def _share(self, lock: FileLock) -> None:
         if not lock.take(shared=True, timeout=self._busy_timeout / 1000):
             raise StoreBusy(
-                f"Another program is converting the session file {self.path}: try again in a moment."
+                f"Another program is converting the session file {self.path}. Try again in a moment."
             )
 
     @contextlib.contextmanager
     def _alone(self, lock: FileLock) -> Iterator[bool]:
-        """Try to hold the shared lock exclusively for a ``with`` block; yield whether that worked.
+        """Try to make the shared lock exclusive for a ``with`` block; yield True if that succeeded.
 
-        If other programs share the lock, this program doesn't hold it in the block: two programs
-        that kept their shared locks while trying would wait for each other forever. After the
-        block, the lock is shared again.
+        If other programs share the lock, this program doesn't hold it in the block, because two
+        programs that kept their shared locks while trying would wait for each other forever. After
+        the block, this program holds the shared lock again.
         """
         lock.release()
         try:
             is_alone = lock.take()
             if not is_alone:
-                # The pause is random, so that two waiting programs don't retry in step.
+                # The pause is random, so that two waiting programs don't retry at the same moments.
                 time.sleep(os.urandom(1)[0] / 10_000)
             yield is_alone
         finally:
@@ -356,7 +366,7 @@ class Database:
             if time.monotonic() > deadline:
                 raise StoreBusy(
                     f"The session file {self.path} was replaced, but other programs have the old "
-                    "file open: close them first."
+                    "file open. Close them first."
                 )
 
     # -- connections -------------------------------------------------------------------------------
@@ -400,7 +410,7 @@ class Database:
             f"{self.path.as_uri()}?{mode}",
             uri=True,
             isolation_level=None,
-            check_same_thread=False,  # other threads may close it, or share it (`_connection`)
+            check_same_thread=False,  # Other threads may close or share it (`_connection`).
         )
         connection.execute(f"PRAGMA busy_timeout = {self._busy_timeout}")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -412,15 +422,15 @@ class Database:
     # -- a file that was deleted or replaced ---------------------------------------------------------
 
     def _is_replaced(self) -> bool:
-        """Return True if the file that was opened is no longer at its path."""
+        """Return True if the file that this object opened is no longer at its path."""
         return self._file is not None and _identity(self.path) != self._file
 
     def _check_writable(self) -> None:
-        """Raise StoreError if nothing can be written any more. The caller holds the write lock."""
+        """Raise StoreError if nothing can be written now. The caller must hold the write lock."""
         if self.refusal is None and self._opener is not None and self._is_replaced():
             self.refusal = StoreReadOnly(
-                f"The session file {self.path} was deleted or replaced while it was open: nothing can be saved any "
-                "more. /export writes this session to a file; then start the program again."
+                f"The session file {self.path} was deleted or replaced while it was open, so nothing can be saved "
+                "any more. Use /export to write this session to a file, then start the program again."
             )
             self._empty_log(self._opener)
         if self.refusal is not None:
@@ -466,7 +476,7 @@ class Database:
                 self._presence.write(inode)
 
     def _connect_and_inspect(self, mode: str) -> tuple[sqlite3.Connection, int]:
-        """Return a new connection and the version of the file's schema (see `_inspect`)."""
+        """Return a new connection, and the version of the file's schema (see `_inspect`)."""
         connection = self._connect(mode)
         try:
             return connection, self._inspect(connection)
@@ -510,11 +520,12 @@ class Database:
             if found == self._version:
                 break
             connection.close()
-            # Another program that has the file open may have built it meanwhile: inspect it again.
+            # Inspect the file again, because another program that has it open may have created the
+            # tables in the meantime.
             if not self._build_if_alone(lock) and time.monotonic() > deadline:
                 raise StoreBusy(
-                    f"The session file {self.path} must be converted, but other programs have it open: "
-                    "close them first."
+                    f"The session file {self.path} must be converted, but other programs have it open. "
+                    "Close them first."
                 )
         if not self._can_write(connection):
             connection.close()
@@ -577,14 +588,14 @@ class Database:
                 "converted, because the file or its directory is read-only. Make both writable."
             )
         self.refusal = StoreReadOnly(
-            f"The session file {self.path} is read-only: nothing can be saved."
+            f"The session file {self.path} is read-only, so nothing can be saved."
         )
         return connection
 
     def _connect_for_reading(self) -> tuple[sqlite3.Connection, int]:
         """Return a connection for reading and the version of the file's schema.
 
-        Also sets the mode of later connections.
+        Also sets the SQLite mode with which later connections are opened.
         """
         self._mode = "mode=ro"
         try:
@@ -606,7 +617,7 @@ class Database:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return the device and inode of the file at a path; None if it can't be reached."""
+    """Return the device and inode numbers of the file at a path; None if it can't be accessed."""
     try:
         found = path.stat()
     except OSError:
@@ -619,7 +630,7 @@ def _primary(error: sqlite3.Error) -> int:
 
 
 def salvage(fetch: Callable[[IdsT], list[T]], ids: IdsT, lost: Callable[[int], None]) -> list[T]:
-    """Return the rows of ``fetch(ids)``; if the file is damaged, only those that can be read.
+    """Return the rows of ``fetch(ids)``, or only the readable rows if the file is damaged.
 
     Calls ``lost`` with the id of every row that can't be read.
     """

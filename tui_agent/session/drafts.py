@@ -1,7 +1,7 @@
-"""Drafts: the answer being streamed, saved so that a crash loses only the newest text.
+"""Saves the answer that is being streamed as a draft, so that a crash loses only its newest text.
 
-The functions run in the caller's transaction. `Session` saves a draft, deletes it when the answer is
-appended, and appends drafts left by programs that have ended (`Session.recover`).
+The functions run in the caller's transaction. `Session` saves a draft, deletes it when the answer
+is appended, and appends drafts left by programs that have ended (`Session.recover`).
 """
 
 import json
@@ -26,10 +26,10 @@ def save(
     text: DraftText,
     at: int,
 ) -> None:
-    """Store a draft, replacing the same writer's previous one.
+    """Store the draft of an answer, replacing the previous draft of the same writer.
 
-    ``origin`` is the writer's name, and the id of the entry that the answer will follow; the id is
-    None at the beginning of the session.
+    ``origin`` consists of the writer's name and the id of the entry that the answer will follow.
+    The id is None at the beginning of the session.
     """
     body = {
         name: getattr(text, name)
@@ -43,7 +43,7 @@ def save(
 
 
 def clear(connection: sqlite3.Connection, session: int, writer: str) -> bool:
-    """Delete a writer's draft; return whether there was one."""
+    """Delete a writer's draft, that is, the saved part of an answer; return True if it existed."""
     deleted = connection.execute(
         "DELETE FROM drafts WHERE session = ? AND writer = ?", (session, writer)
     )
@@ -51,9 +51,10 @@ def clear(connection: sqlite3.Connection, session: int, writer: str) -> bool:
 
 
 def load(connection: sqlite3.Connection, session: int) -> list[tuple[str, int | None, DraftText]]:
-    """Return (writer, id of the entry before the answer, draft) for each draft, oldest first.
+    """Return the writer of each draft, the id of the entry before the answer, and the draft.
 
-    The id is None at the beginning of the session. A damaged draft is returned as an empty one.
+    The oldest draft comes first. The id is None if the answer is the session's first entry. A
+    damaged draft is returned as an empty one.
     """
     rows = connection.execute(
         "SELECT writer, leaf, body FROM drafts WHERE session = ? ORDER BY updated_at, writer",

@@ -1,4 +1,4 @@
-"""The effort levels, and the choice of a level that the model supports."""
+"""Defines how much a model is asked to think (the effort), and chooses a supported level."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -6,14 +6,15 @@ from enum import StrEnum
 from tui_agent.lazy import frozen
 
 DEFAULT_EFFORT = "default"
-"""Name shown if no level is chosen: the settings' level or the provider's default then applies."""
+"""Name that is shown if no level is chosen, so that the level in the settings or the provider's
+default applies."""
 
 
 class Effort(StrEnum):
     """How much a model is asked to think before it answers, in ascending order.
 
-    "none" is accepted as another name of ``OFF``. Many models have only one of ``XHIGH`` and ``MAX``;
-    ``MAX`` always means the highest level that the model has.
+    "none" is accepted as another name of ``OFF``. Many models support only one of ``XHIGH`` and
+    ``MAX``. ``MAX`` always means the highest level that the model supports.
     """
 
     OFF = "off"
@@ -31,10 +32,10 @@ class Effort(StrEnum):
         return None
 
     def nearest(self, levels: Sequence["Effort"]) -> "Effort | None":
-        """Return the member of ``levels`` to use for this level; None if none is suitable.
+        """Return the level in ``levels`` to use instead of this level; None if none is suitable.
 
-        If this level isn't in ``levels``, return the next lower one, because thinking costs money;
-        or the lowest if all are higher. OFF is returned only for OFF.
+        If this level isn't in ``levels``, the next lower one is returned, because thinking costs
+        money. If all are higher, the lowest is returned. OFF is returned only for OFF.
         """
         if self in levels:
             return self
@@ -50,11 +51,11 @@ class Effort(StrEnum):
 
 @frozen
 class EffortInForce:
-    """The effort of the next request.
+    """How much the model is asked to think (the effort) in the next request.
 
-    ``chosen`` is the level set by an entry on the path, and ``preset`` the settings' level for the
-    model; None if there is none. ``levels`` are the levels that the model supports, empty if its
-    effort can't be set.
+    ``chosen`` is the level set by an entry on the session path, or None. ``preset`` is the level
+    that the settings give for the model, or None. ``levels`` are the levels that the model
+    supports, empty if its effort can't be set.
     """
 
     model: str
@@ -64,19 +65,19 @@ class EffortInForce:
 
     @property
     def asked(self) -> Effort | None:
-        """The level chosen on the path, else the settings' level; None for the model's default."""
+        """The chosen level, or else the level in the settings; None for the model's default."""
         return self.chosen or self.preset
 
     @property
     def level(self) -> Effort | None:
-        """The level that is sent to the model, None for the model's default."""
+        """The level that is sent to the model; None for the model's default."""
         if self.asked is not None:
             return self.asked.nearest(self.levels)
         return None
 
     @property
     def shortfall(self) -> str | None:
-        """A message to the user that the model doesn't support the level ``asked``, else None.
+        """A message for the user if the model doesn't support the level ``asked``; otherwise None.
 
         For a level from the settings, there is no message if the model has no levels at all, or if
         the level is ``MAX``, which stands for the model's highest level.
@@ -86,8 +87,8 @@ class EffortInForce:
         if self.chosen is None and self.asked is Effort.MAX:
             return None
         if not self.levels:
-            # A level in the settings may be meant for all models. Only a level that the user chose
-            # needs a message.
+            # A level in the settings may be meant for all models. So a message is needed only for a
+            # level that the user chose.
             if self.chosen:
                 return f"{self.model} can't be told how much to think: {self.asked} has no effect."
             return None

@@ -1,11 +1,11 @@
-"""The entries of a session: a closed union of immutable records that form an append-only tree.
+"""Defines the entries of a session, which are immutable records in an append-only tree.
 
-What happens in a session is stored as entries; the leaf, its moves, labels, the title and drafts
-are stored separately. A compaction, prune, context edit or model change is also an entry: it
-changes how other entries are sent to the model, never the entries themselves. Ids are integers that
-ascend within a session and are written ``#412`` for people and models. Token counts are estimates,
-times are in milliseconds since the epoch, and a blob is named by the hexadecimal SHA-256 digest of
-its content.
+Everything that happens in a session is stored as an entry. The leaf and its moves, the labels, the
+title and the drafts are stored separately. A compaction, prune, context edit or model change is an
+entry, too, which changes how other entries are sent to the model, but never the entries themselves.
+Ids are integers that ascend within a session and are written ``#412`` for people and models. Token
+counts are estimates, times are in milliseconds since the epoch, and a blob is named by the
+hexadecimal SHA-256 digest of its content.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,26 +20,27 @@ from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 from tui_agent.whole_numbers import whole_number
 
 SKILL_PREFIX = "skill:"
-"""Path prefix of an attached `FilePart` that holds a skill's text (``skill:pdf``)."""
+"""Prefix of ``path`` in an attached `FilePart` that contains a skill's text (``skill:pdf``)."""
 AGENT_PREFIX = "agent:"
-"""Path prefix of an attached `FilePart` that names the agent to use (``agent:explore``)."""
+"""Prefix of ``path`` in an attached `FilePart` that names the agent to use (``agent:explore``)."""
 SESSION_PREFIX = "session:"
-"""Path prefix of a `FilePart` with text from another session (``session:1a2b3c4d#34``)."""
+"""Prefix of ``path`` in a `FilePart` with text of another session (``session:1a2b3c4d#34``)."""
 DIAGNOSTICS_PREFIX = "diagnostics:"
-"""Path prefix of a `FilePart` with the problems found in one file (``diagnostics:src/a.py``).
+"""Prefix of ``path`` in a `FilePart` that lists the problems in a file (``diagnostics:src/a.py``).
 
-Its text begins with the number of new problems."""
+The text of the part begins with the number of new problems.
+"""
 PLAN_PATH = "plan:"
-"""Path of an attached `FilePart` that holds a plan the user approved."""
+"""Value of ``path`` in an attached `FilePart` that contains a plan which the user approved."""
 
 _NAMED = ("#", SKILL_PREFIX, AGENT_PREFIX, SESSION_PREFIX, DIAGNOSTICS_PREFIX, PLAN_PATH)
-"""Path prefixes of attached parts that are not files."""
+"""Prefixes of ``path`` in attached parts that are not files."""
 
 REASONING = "reasoning"
 """Value in ``ContextEditEntry.parts`` that stands for reasoning which a provider refused."""
 
 INTERRUPTED_OUTPUT = "[Tool execution was interrupted]"
-"""Output of a tool call that was cut off before it returned."""
+"""Text stored as the output of a tool call that was interrupted before it returned."""
 
 ALL_TEXT = 1_000_000_000
 """Value of `PruneEntry.keep_chars` that keeps all text, so that only images are removed."""
@@ -59,24 +60,25 @@ _OCCASIONS = {
     "step_limit": "the last step",
     "unread_call": "a tool call that can't be read",
 }
-"""Words shown for values of `UserEntry.synthetic`; a value not listed is shown as it is."""
+"""Words that are shown for values of `UserEntry.synthetic`. A value that is not listed is shown as
+it is."""
 
 
 Role = Literal["asked", "attached", "said", "reasoned", "called", "returned", "noted"]
 """The role of a text in an entry.
 
-"asked": a message by the user or by the program on their behalf; "attached": a file attached to
-such a message; "said": a model's answer or summary; "reasoned": a model's reasoning; "called": the
-arguments of a tool call, or the user's shell command; "returned": the output of a tool or command;
-"noted": a note by the program for the user.
+"asked" is a message by the user or by the program on their behalf, and "attached" a file attached
+to such a message. "said" is a model's answer or summary, and "reasoned" a model's reasoning.
+"called" stands for the arguments of a tool call, or the user's shell command, and "returned" for
+the output of a tool or command. "noted" is a note by the program for the user.
 """
 
 CONTENT: Final[tuple[Role, ...]] = ("asked", "attached", "said", "returned")
-"""The roles whose texts are the content of a message: no reasoning, arguments or notes."""
+"""The roles whose texts are the content of a message, and not reasoning, arguments or notes."""
 
 
 class Said(NamedTuple):
-    """One text of an entry, with its role.
+    """One of the texts that an entry contains, with the text's role.
 
     ``name`` is the path of an attached file, the name of a tool, or the command line (``/review``)
     from which the text was made; "" for any other text.
@@ -88,10 +90,10 @@ class Said(NamedTuple):
 
 
 class _Record(BaseModel):
-    """Base of all stored records: frozen, and strict about unknown fields."""
+    """Base class of all stored records, which are immutable and refuse unknown fields."""
 
-    # A class's validator is built at its first use: building all takes a tenth of the start-up
-    # time.
+    # The validator of a class is built when it is first used, because building all of them takes a
+    # tenth of the start-up time.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
@@ -113,10 +115,9 @@ class TextPart(_Record):
 class FilePart(_Record):
     """A file that the user attached with ``@path``, or something else attached like a file.
 
-    ``text`` is the part of the file that is sent to the model. `is_file` is False if the path names
+    ``text`` is the part of the file that is sent to the model. `is_file` is False if ``path`` names
     something else, such as an entry (``#412``), a skill (``skill:pdf``), an agent
-    (``agent:explore``), a directory (``src/``) or an MCP server's resource
-    (``docs:memo://today``).
+    (``agent:explore``), a directory (``src/``) or an MCP server's resource (``docs:memo://today``).
     """
 
     type: Literal["file"] = "file"
@@ -146,7 +147,7 @@ class ImagePart(_Record):
 
     @property
     def kind(self) -> str:
-        """The word for this part in texts: "document" for a PDF, else "image"."""
+        """The word for this part in texts, which is "document" for a PDF and otherwise "image"."""
         return "document" if self.mime == PDF else "image"
 
     @property
@@ -157,9 +158,9 @@ class ImagePart(_Record):
 class ReasoningPart(_Record):
     """The model's reasoning.
 
-    ``blob`` is the provider's own JSON, None if there is none. It is kept byte for byte, because
-    signed reasoning must be sent back exactly as received, or not at all. It may be sent only to
-    ``model``.
+    ``blob`` is the reasoning as the provider's own JSON, None if there is none. The JSON is kept
+    byte for byte, because signed reasoning must be sent back exactly as it was received, or not at
+    all. It may be sent only to ``model``.
     """
 
     type: Literal["reasoning"] = "reasoning"
@@ -169,7 +170,7 @@ class ReasoningPart(_Record):
 
 
 class ToolCallPart(_Record):
-    """A tool call by the model.
+    """A tool call that the model made.
 
     ``arguments`` is the JSON text as the model wrote it, valid or not.
     """
@@ -179,8 +180,8 @@ class ToolCallPart(_Record):
     tool: str
     arguments: str
     as_text: bool = False
-    """Whether the model wrote the call as text in its answer, because its server supports no tool
-    calls."""
+    """Whether the model wrote the call as text in its answer, because its server doesn't support
+    tool calls."""
 
 
 UserPart = Annotated[TextPart | FilePart | ImagePart, Field(discriminator="type")]
@@ -188,7 +189,7 @@ AssistantPart = Annotated[TextPart | ReasoningPart | ToolCallPart, Field(discrim
 
 
 class Usage(_Record):
-    """Tokens as counted by the provider.
+    """Numbers of tokens of a request and its answer, as counted by the provider.
 
     ``input`` excludes tokens read from or written to the prompt cache; ``output`` includes
     ``reasoning``.
@@ -202,7 +203,7 @@ class Usage(_Record):
 
     @property
     def total(self) -> int:
-        """Tokens of the request and its answer together."""
+        """Number of tokens of the request and its answer together."""
         return self.input + self.cache_read + self.cache_write + self.output
 
     @property
@@ -211,7 +212,7 @@ class Usage(_Record):
 
 
 class ToolSchema(_Record):
-    """A tool as described to the model. ``parameters`` is a JSON schema."""
+    """A tool as it is described to the model. ``parameters`` is a JSON schema."""
 
     name: str
     description: str
@@ -237,7 +238,7 @@ class Truncation(_Record):
 
 
 class ToolMetadata(_Record):
-    """Facts about a tool result for the program; not sent to the model."""
+    """Facts about a tool result that the program uses. They are not sent to the model."""
 
     path: str | None = None
     diff: str | None = None
@@ -245,12 +246,12 @@ class ToolMetadata(_Record):
     deletions: int = 0
     exit_code: int | None = None
     count: int | None = None
-    """Number of matches, files or lines, depending on the tool."""
+    """Number of matches, files or lines in the result, depending on the tool."""
     truncation: Truncation | None = None
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
     session: str | None = None
-    """Id of the subagent's session in a result that an old version stored; otherwise None, because
+    """Id of the subagent's session if an old version stored the result; otherwise None, because
     subagents now work on a branch."""
     branch: int | None = Field(default=None, exclude_if=lambda branch: branch is None)
     """Id of the last entry of the subagent's branch; None if the call ran no subagent."""
@@ -260,64 +261,71 @@ class ToolMetadata(_Record):
         return self.session is not None or self.branch is not None
 
     opens_window: bool = Field(default=False, exclude_if=lambda opens: not opens)
-    """Whether the model asked for a new context window with this call."""
+    """Whether the model requested a new context window with this call."""
     known_from: int | None = Field(default=None, exclude_if=lambda known: known is None)
-    """Id of the earlier result that this one refers to, or is a diff against, to save tokens."""
+    """Id of the earlier result that this one refers to, or from which it shows only the
+    differences, in order to save tokens."""
     is_known: bool = Field(default=False, exclude_if=lambda known: not known)
     """Whether the whole result is contained in the earlier result ``known_from``."""
     running_jobs: tuple[int, ...] = Field(default=(), exclude_if=lambda numbers: not numbers)
-    """Numbers of the background jobs that the result says are running."""
+    """Numbers of the background jobs that were running according to the result."""
     ended_jobs: tuple[int, ...] = Field(default=(), exclude_if=lambda numbers: not numbers)
     """Numbers of the background jobs that the result says have ended."""
 
 
 class PinnedText(_Record):
-    """A pinned entry that a compaction carries verbatim: its id, and its text as sent."""
+    """A pinned entry that a compaction carries verbatim, with its id and its text as it is sent."""
 
     id: int
     text: str
 
 
 class StateText(_Record):
-    """Tool state that a compaction keeps besides its summary, such as the to-do list."""
+    """The state of a tool, such as the to-do list, that a compaction keeps besides its summary."""
 
     tool: str
-    """What the state is: "todo" or "skill" (the tool that it belongs to), or "plan" (the approved
-    plan)."""
+    """The tool to which the state belongs ("todo" or "skill"), or "plan" for the approved plan."""
     name: str = ""
     text: str
 
 
 class SummaryDetails(_Record):
-    """What the program itself keeps of the summarised entries, besides the model's summary.
+    """Facts about the summarised entries that the program keeps besides the model's summary.
 
-    File lists include those of earlier summaries; the file touched longest ago comes first.
+    The lists of files include those of earlier summaries. They begin with the file that was touched
+    longest ago.
     """
 
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
     anchors: tuple[str, ...] = ()
-    """Anchor lines (facts found by the program's code), as sent to the model."""
+    """Lines with anchors (facts that the program's code found), as they are sent to the model."""
     user_messages: tuple[str, ...] = ()
     rules: tuple[str, ...] = Field(default=(), exclude_if=lambda rules: not rules)
-    """The user's standing rules, verbatim, as sent to the model: ``#34 Never …``."""
+    """The user's standing rules (sentences in messages that state a lasting rule), verbatim, as
+    they are sent to the model, for example ``#34 Never …``."""
     rules_known: tuple[str, ...] = Field(default=(), exclude_if=lambda rules: not rules)
-    """All standing rules found so far, including those in ``user_messages``; not sent to the
-    model."""
+    """All standing rules (lasting rules in the user's messages) that were found so far, including
+    those in ``user_messages``. They are not sent to the model."""
     rules_lost: int = Field(default=0, exclude_if=lambda count: not count)
-    """Number of rules left out because they no longer fit; the user must be warned."""
+    """Number of standing rules that were left out because they no longer fit. The user must be
+    warned about them."""
     untold: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
-    """Names that are still in use but missing from the summary; not sent to the model."""
+    """Names that are still in use but are missing from the summary. They are not sent to the model.
+    """
     pinned: tuple[PinnedText, ...] = ()
     state: tuple[StateText, ...] = ()
     shown_files: int | None = None
-    """Number of newest paths from each file list that the model is sent; None for all paths."""
+    """How many of the newest paths in each list of files are sent to the model; None for all paths.
+    """
     file_ids: dict[str, int] = Field(default_factory=dict, exclude_if=lambda ids: not ids)
-    """The id of the newest entry that names a file, by the file's path. Sent with the path."""
+    """The id of the newest entry that names a file, by the file's path. It is sent to the model
+    together with the path."""
     hook: str = Field(default="", exclude_if=lambda hook: not hook)
-    """A hook's own data, as JSON; not sent to the model."""
+    """Data that a hook stored for itself, as JSON. It is not sent to the model."""
     remembered: tuple[str, ...] = ()
-    """Encoded anchors for the next summary; not sent to the model."""
+    """Encoded anchors (facts that code carries through compactions) for the next summary. They are
+    not sent to the model."""
 
 
 class FileChange(_Record):
@@ -325,7 +333,7 @@ class FileChange(_Record):
 
     ``before`` and ``after`` are the blobs of the two snapshots. None means that the file didn't
     exist, unless ``no_before`` or ``no_after`` says why there is no snapshot. A blob may have been
-    deleted since, because snapshots took too much space.
+    deleted since then, because the snapshots took too much space.
     """
 
     path: str
@@ -334,38 +342,39 @@ class FileChange(_Record):
     before_object: str = ""
     """Id of the git object with the content before the change, if no blob has it."""
     before_mode: int = 0
-    """Permission bits; 0 if there was no file."""
+    """Permission bits of the file; 0 if there was no file."""
     after_mode: int = 0
     no_before: str = ""
-    """Why there is no snapshot of the file before the change, such as its size; "" if there is
-    one, or there was no file."""
+    """The reason why there is no snapshot of the file before the change, such as the file's size.
+    "" if there is a snapshot, or if there was no file."""
     no_after: str = ""
     job: bool = False
     """Whether the change was found while a background job ran, so the user may have made it."""
 
 
 class RunnerState(StrEnum):
-    """The state of a race's runner."""
+    """The state of a runner, one of the agents that work on the same prompt in a race."""
 
     WAITING = "waiting"
-    """The runner's copy of the project is being made."""
+    """The copy of the project for the runner is being created."""
     WORKING = "working"
     CHECKING = "checking"
-    """The runner has finished, and the check runs in its copy."""
+    """The runner has finished, and the check command is running in its copy of the project."""
     DONE = "done"
-    """The runner has finished; there was no check."""
+    """The runner has finished, and its work was not checked."""
     PASSED = "passed"
     """The check ended with exit code 0."""
     FAILED = "failed"
     """The check ended with another exit code, took too long, or couldn't be run."""
     PAUSED = "paused"
-    """The runner reached its step limit; there was no check. It can be continued."""
+    """The runner reached its step limit, so that its work wasn't checked. The runner can be
+    continued."""
     STOPPED = "stopped"
-    """The user stopped the runner, or another runner won."""
+    """The user stopped the runner, or the runner was stopped because another one won."""
     ERROR = "error"
     """The runner failed; ``problem`` says why."""
     CUT_OFF = "cut_off"
-    """The program ended while the runner worked. It can be continued."""
+    """The program ended while the runner was working. The runner can be continued."""
 
     @property
     def is_over(self) -> bool:
@@ -373,7 +382,7 @@ class RunnerState(StrEnum):
 
 
 class CheckResult(_Record):
-    """The result of a race's check in one copy.
+    """The result of the check command in the copy of the project of one runner of a race.
 
     ``exit_code`` is None if the check couldn't be run or took too long.
     """
@@ -384,9 +393,9 @@ class CheckResult(_Record):
 
 
 class RaceRunner(_Record):
-    """A runner of a race and its result.
+    """A runner, that is, an agent that takes part in a race, and its result.
 
-    Costs are in US dollars; the branch goes from ``root`` to ``leaf``.
+    Costs are in US dollars. The runner's branch goes from ``root`` to ``leaf``.
     """
 
     name: str
@@ -394,10 +403,11 @@ class RaceRunner(_Record):
     effort: Effort | None = None
     mode: str = ""
     context: str = Field(default="", exclude_if=lambda context: not context)
-    """The context the runner began with: "pruned", "compacted" or "without #12 #14"; "" for the
-    whole conversation."""
+    """How the context with which the runner began was shortened: "pruned", "compacted" or "without
+    #12 #14". "" if the runner began with the whole conversation."""
     next_request: int = Field(default=0, exclude_if=lambda tokens: not tokens)
-    """Tokens of the next request on the runner's branch; 0 unless the race compares contexts."""
+    """Number of tokens of the next request on the runner's branch; 0 unless the race compares
+    contexts."""
     root: int | None = None
     """Id of the first entry of the runner's branch; None if there is none yet."""
     leaf: int | None = None
@@ -412,11 +422,11 @@ class RaceRunner(_Record):
     tokens: int = 0
     cost: float = 0.0
     seconds: float = 0.0
-    """Seconds the runner worked, excluding its check."""
+    """Number of seconds that the runner worked, without its check."""
 
     @property
     def rank(self) -> tuple[int, float, float]:
-        """Sort key that puts the best runner first: by state, then cost, then seconds.
+        """Sort key that puts the best runner first, by its state, its cost and its seconds.
 
         The order of states is passed, done, paused, failed, any other.
         """
@@ -430,8 +440,8 @@ class RaceRunner(_Record):
 class EntryBase(_Record):
     """The fields of every entry. ``id`` is 0 until the store has appended the entry.
 
-    The class variables are traits that all entries of a kind share; their defaults suit a kind that
-    is neither sent to the model nor shown as a message.
+    The class variables are traits that all entries of a kind share; their defaults are for a kind
+    that is neither sent to the model nor shown as a message.
     """
 
     letter: ClassVar[str]
@@ -440,25 +450,27 @@ class EntryBase(_Record):
     """Whether entries of this kind are sent to the model as messages; None if this depends on the
     entry (see `is_sent`)."""
     sets_state: ClassVar[bool] = False
-    """Whether only the last entry of this kind on a path has effect: head, model, mode, effort."""
+    """Whether only the last entry of this kind on a path has an effect, as for the system prompt,
+    the model, the mode and the effort."""
     edits_view: ClassVar[bool] = False
     """Whether an entry of this kind changes how other entries are sent to the model."""
     breaks_prefix: ClassVar[bool] = False
-    """Whether an entry of this kind changes earlier parts of the request, so that the next request
-    may no longer begin with the previous one."""
+    """Whether an entry of this kind changes earlier parts of the request. If so, the next request
+    may no longer begin with the same text as the previous one."""
     frees_room: ClassVar[bool] = False
     """Whether an entry of this kind makes the next request smaller."""
     costs: ClassVar[bool] = False
-    """Whether an entry of this kind results from a request, and has a model, usage and cost."""
+    """Whether an entry of this kind results from a model request, so that it has a model, usage and
+    cost."""
     starts_turn: ClassVar[bool] = False
-    """Whether an entry of this kind begins a turn if it is sent to the model."""
+    """Whether an entry of this kind begins a new turn if it is sent to the model."""
     follows_calls: ClassVar[bool] = False
-    """Whether an entry of this kind belongs to the tool calls of the answer before it."""
+    """Whether an entry of this kind belongs to the tool calls of the preceding answer."""
     is_dialogue: ClassVar[bool] = False
     """Whether an entry of this kind is a message by the user or the model."""
     is_mentionable: ClassVar[bool] = False
-    """Whether the prompt's completion offers entries of this kind, because their text is worth
-    citing."""
+    """Whether the completion in the prompt offers entries of this kind, because users may want to
+    cite their text."""
     in_outline: ClassVar[bool] = False
     """Whether an entry of this kind has a row in the outline of a path."""
     is_shown: ClassVar[bool] = True
@@ -468,8 +480,8 @@ class EntryBase(_Record):
     is_quiet: ClassVar[bool] = False
     """Whether the tree hides entries of this kind unless it shows everything."""
     undone_alone: ClassVar[bool | None] = False
-    """Whether undo removes only this entry when it is the last one on a path, instead of its whole
-    turn; None if this depends on the entry."""
+    """Whether undo removes only this entry, instead of its whole turn, if the entry is the last one
+    on the session path. None if this depends on the entry."""
 
     id: int = 0
     parent_id: int | None = None
@@ -477,7 +489,8 @@ class EntryBase(_Record):
     preview: str = ""
     tokens: int = 0
     scripts: Scripts = Field(default=(), exclude_if=lambda scripts: not scripts)
-    """Number of tokens that are not ASCII or are digits, by character class (see `Scripts`)."""
+    """Number of the entry's tokens that are outside ASCII or are digits, by character class (see
+    `Scripts`)."""
 
     @property
     def is_sent(self) -> bool:
@@ -491,8 +504,8 @@ class EntryBase(_Record):
     def said(self) -> Iterator[Said]:
         """Yield all texts of the entry, in reading order.
 
-        The search index is built from them, so changing what a kind yields needs a new schema
-        version.
+        The search index is built from these texts. So a change of the texts that a kind of entry
+        yields needs a new schema version.
         """
         raise NotImplementedError(type(self).__name__)
 
@@ -508,14 +521,17 @@ for _name in EntryBase.__class_vars__:
 
 
 class BookkeepingEntry(EntryBase):
-    """A record of something the program did, not a message; its only text is its preview."""
+    """A record of something that the program did, and not a message.
+
+    The preview is its only text.
+    """
 
     def said(self) -> Iterator[Said]:
         yield Said("noted", self.preview)
 
 
 class SystemEntry(BookkeepingEntry):
-    """The beginning of later requests: the system prompt, the tools and the opening message.
+    """The system prompt, the tools and the opening message with which later requests begin.
 
     The prompt and the tools are the same in all projects. The last system entry on the path
     applies.
@@ -530,8 +546,8 @@ class SystemEntry(BookkeepingEntry):
     kind: Literal["system"] = "system"
     blocks: tuple[str, ...]
     opening: str = Field(default="", exclude_if=lambda text: not text)
-    """Text about this session's project, sent as the first message; "" in older sessions, where
-    it is the second of ``blocks``."""
+    """Text about the session's project, which is sent as the first message. "" in older sessions,
+    where this text is the second of ``blocks``."""
     tools: tuple[ToolSchema, ...] = ()
     model: str
     mode: str = "build"
@@ -554,7 +570,8 @@ class UserEntry(EntryBase):
     parts: tuple[UserPart, ...]
     synthetic: str | None = None
     mid_run: bool = False
-    """Whether the message was sent during a run; it is then wrapped in a reminder for the model."""
+    """Whether the message was sent while the agent was working. It is then wrapped in a reminder
+    for the model."""
 
     @property
     def text(self) -> str:
@@ -587,7 +604,7 @@ class UserEntry(EntryBase):
 
     @property
     def diagnostics(self) -> dict[str, int]:
-        """The number of new problems that checkers found, by path.
+        """The number of new problems that checkers found in each file, by the file's path.
 
         Empty if the message isn't the program's report about problems.
         """
@@ -630,7 +647,7 @@ class ShellEntry(EntryBase):
 
 
 class AssistantEntry(EntryBase):
-    """One answer of the model: text, reasoning and tool calls."""
+    """One answer of the model, with its text, reasoning and tool calls."""
 
     letter = "b"
     is_message = True
@@ -643,17 +660,19 @@ class AssistantEntry(EntryBase):
     model: str
     usage: Usage | None = None
     cost: float | None = None
-    """In US dollars; None if the price is unknown."""
+    """Cost of the request and its answer in US dollars; None if the price is unknown."""
     finish: Literal[
         "stop", "tool_calls", "length", "content_filter", "pause", "error", "interrupted"
     ] = "stop"
-    """Why the answer ended. ``pause``: the provider continues the answer when the conversation is
-    sent again."""
+    """The reason why the answer ended. ``pause`` means that the provider continues the answer when
+    the conversation is sent again."""
     error: str | None = None
-    """Why the request failed or the provider refused to answer, as a sentence; else None."""
+    """A sentence that says why the request failed or the provider refused to answer; otherwise
+    None."""
     interrupted: bool = False
     estimate: int = 0
-    """Estimated tokens of the request, compared with ``usage`` to calibrate later estimates."""
+    """Estimated number of tokens of the request. It is compared with ``usage`` to calibrate later
+    estimates."""
     started_at: int = 0
     first_token_at: int | None = None
 
@@ -686,7 +705,7 @@ class ToolResultEntry(EntryBase):
     """The result of a tool call.
 
     ``output`` is the text sent to the model. ``full_output`` names the blob with the whole output;
-    it is None if ``output`` is the whole output, or if the tool can produce the rest again.
+    None if ``output`` is the whole output, or if the tool can produce the rest again.
     """
 
     letter = "c"
@@ -711,7 +730,7 @@ class ToolResultEntry(EntryBase):
         return self.attachments
 
     def whole_output(self, blob: Callable[[str], bytes | None]) -> str:
-        """Return the whole output, or ``output`` if there is no blob or it was deleted.
+        """Return the whole output of the call, or ``output`` if the blob with it doesn't exist.
 
         ``blob`` returns a blob's bytes by its digest, None if it has been deleted.
         """
@@ -725,14 +744,14 @@ class ToolResultEntry(EntryBase):
 
 
 class SummaryEntry(EntryBase):
-    """A summary of other entries: its text, its author, and the details the program kept."""
+    """A summary of other entries, with its text, its author, and the details the program kept."""
 
     summary: str
     style: Literal["summary", "notes", "native", "hook"] = Field(
         default="summary", exclude_if=lambda style: style == "summary"
     )
-    """Who wrote the summary: "summary": a summariser model; "notes": the model itself (older
-    versions); "native": the provider; "hook": a hook."""
+    """The author of the summary. "summary" is a summariser model, "notes" the model itself (in
+    older versions), "native" the provider, and "hook" a hook."""
     details: SummaryDetails = SummaryDetails.model_construct()
     model: str | None = None
     usage: Usage | None = None
@@ -743,9 +762,9 @@ class SummaryEntry(EntryBase):
 
 
 class CompactionEntry(SummaryEntry):
-    """A summary that replaces everything on the path before the entry ``first_kept_id``.
+    """A summary that replaces all entries on the session path before the entry ``first_kept_id``.
 
-    If ``first_kept_id`` is None, it replaces everything before this entry.
+    If ``first_kept_id`` is None, the summary replaces all entries before this one.
     """
 
     letter = "h"
@@ -765,17 +784,18 @@ class CompactionEntry(SummaryEntry):
     tokens_after: int
     trigger: Literal["manual", "threshold", "overflow", "model_switch", "idle", "notes"]
     item: str | None = Field(default=None, exclude_if=lambda item: item is None)
-    """The provider's own compaction as JSON, which is sent to ``model`` byte for byte instead of
-    ``summary``; None if there is only ``summary``."""
+    """The result of the provider's own compaction, as JSON. It is sent to ``model`` byte for byte
+    instead of ``summary``. None if there is only ``summary``."""
     instructions: str | None = None
     prepared: bool = Field(default=False, exclude_if=lambda prepared: not prepared)
-    """Whether the summary was written in the background during the preceding work."""
+    """Whether the summary was prepared in the background while the agent was still working."""
 
     def is_read_by(self, model: str | None) -> bool:
         """Return True if this compaction can be sent to ``model``.
 
-        A provider's ``item`` can only be sent to the model that made it; any other model is sent
-        the summarised entries themselves. Also True if the model is unknown (None or "").
+        A provider's ``item`` can be sent only to the model that created it; any other model is sent
+        the summarised entries themselves. The result is also True if the model is unknown (None or
+        "").
         """
         return self.item is None or not model or self.model == model
 
@@ -797,7 +817,7 @@ class BranchSummaryEntry(SummaryEntry):
 
 
 class RaceEntry(BookkeepingEntry):
-    """A finished race: its runners, and which one was taken."""
+    """A finished race, with its runners and the runner whose work was taken."""
 
     letter = "o"
     undone_alone = True
@@ -809,10 +829,10 @@ class RaceEntry(BookkeepingEntry):
     start: int | None = None
     """Id of the entry after which the runners' branches begin; None if they begin the session."""
     check: str = ""
-    """The check command that ran in each copy, "" for none."""
+    """The check command that ran in each runner's copy of the project; "" if there was none."""
     runners: tuple[RaceRunner, ...]
     taken: int | None = None
-    """Number of the runner that was taken, counted from 1; None if none was."""
+    """Number, counted from 1, of the runner whose work was taken; None if none was taken."""
     saved: float = 0.0
     """US dollars saved by stopping the other runners early, at the rate they were spending."""
     comparison: str = ""
@@ -826,7 +846,7 @@ class RaceEntry(BookkeepingEntry):
 
 
 class CheckEntry(BookkeepingEntry):
-    """A run of the project's check command, made when the model ended its turn.
+    """The result of the project's check command, which ran when the model ended its turn.
 
     If the check fails, its output is also sent to the model, in a separate message.
     """
@@ -840,7 +860,7 @@ class CheckEntry(BookkeepingEntry):
     output: str
     """The end of the check's output."""
     exit_code: int | None = None
-    """None if the check couldn't be run or took too long."""
+    """Exit code of the check; None if the check couldn't be run or took too long."""
     seconds: float = 0.0
 
     @property
@@ -855,7 +875,7 @@ class CheckEntry(BookkeepingEntry):
 
 
 class SubagentEntry(BookkeepingEntry):
-    """The first entry of a subagent's branch."""
+    """Marks the beginning of a subagent's branch."""
 
     letter = "p"
     in_outline = True
@@ -863,15 +883,16 @@ class SubagentEntry(BookkeepingEntry):
 
     kind: Literal["subagent"] = "subagent"
     agent: str
-    """The name of the agent."""
+    """The name of the subagent."""
     task: str
     call_id: str
     call: int | None = None
-    """Id of the answer that has the tool call; the tree shows the branch below that answer."""
+    """Id of the answer that contains the tool call. The tree shows the subagent's branch below that
+    answer."""
 
 
 class PruneEntry(BookkeepingEntry):
-    """Clears or shortens old outputs, long arguments or images in later requests."""
+    """Clears or shortens old tool outputs, long arguments or images in later requests."""
 
     letter = "j"
     undone_alone = True
@@ -885,26 +906,26 @@ class PruneEntry(BookkeepingEntry):
     tokens_freed: int
     reason: str
     keep_chars: int = 0
-    """Maximum characters that are kept of each text of a target, from the text's beginning and end;
-    0 to replace the target with a placeholder."""
+    """Maximum number of characters that are kept of each text in a pruned entry, from the beginning
+    and the end of the text. 0 if the text is replaced with a placeholder."""
     notes: tuple[str, ...] = ()
-    """Texts to add to the targets' placeholders, one for each of ``targets``; empty if no text is
+    """Texts that are added to the placeholders, one for each of ``targets``. Empty if no text is
     added."""
 
     @property
     def removes_images(self) -> bool:
-        """Whether only images were removed, and every text is kept whole."""
+        """Whether only images are removed, so that every text is kept as a whole."""
         return self.keep_chars >= ALL_TEXT
 
     @property
     def effect(self) -> str:
-        """What was done, in words: ``cleared 2 tool outputs``."""
+        """A phrase that says what the prune did, such as ``cleared 2 tool outputs``."""
         count = len(self.targets)
         entries = "1 entry" if count == 1 else f"{count} entries"
         if self.removes_images:
             return f"cleared the images of {entries}"
         if self.keep_chars:
-            # Messages and the arguments of calls are shortened, too.
+            # Messages and the arguments of tool calls are shortened, too.
             return f"shortened {entries}"
         return f"cleared {count} tool output{'' if count == 1 else 's'}"
 
@@ -912,8 +933,8 @@ class PruneEntry(BookkeepingEntry):
 class ContextEditEntry(BookkeepingEntry):
     """Changes how one entry is sent to the model.
 
-    Made by the user (drop, mask, pin, restore, edit), or by the program after a provider refused
-    parts of the entry (leave_out).
+    The user makes the change (drop, mask, pin, restore or edit), or the program makes it after a
+    provider refused parts of the entry (leave_out).
     """
 
     letter = "k"
@@ -927,12 +948,12 @@ class ContextEditEntry(BookkeepingEntry):
     target: int
     action: Literal["drop", "mask", "pin", "restore", "edit", "leave_out"]
     text: str = Field(default="", exclude_if=lambda text: not text)
-    """For an ``edit``: the text that is sent to the model instead of the entry's content."""
+    """For an ``edit``, the text that is sent to the model instead of the entry's content."""
     parts: tuple[str, ...] = Field(default=(), exclude_if=lambda parts: not parts)
-    """For a ``leave_out``: the blobs of the images left out, or `REASONING`, which also leaves out
+    """For a ``leave_out``, the blobs of the images that are left out. `REASONING` also leaves out
     the reasoning of all earlier answers."""
     note: str = Field(default="", exclude_if=lambda note: not note)
-    """For a ``leave_out``: the reason, in words for the user."""
+    """For a ``leave_out``, the reason, in words for the user."""
 
 
 class ModelChangeEntry(BookkeepingEntry):
@@ -947,11 +968,11 @@ class ModelChangeEntry(BookkeepingEntry):
     kind: Literal["model_change"] = "model_change"
     model: str
     stands_in_for: str | None = Field(default=None, exclude_if=lambda model: model is None)
-    """The chosen model, if it can't be used and ``model`` stands in for it; else None."""
+    """The chosen model if it can't be used, so that ``model`` is used instead; otherwise None."""
 
     @property
     def label(self) -> str:
-        """Text for the user: the model's name, and the model that it stands in for, if any."""
+        """The model's name for the user, with the name of the chosen model that it replaces."""
         if self.stands_in_for:
             return f"{self.model}, standing in for {self.stands_in_for}"
         return self.model
@@ -989,7 +1010,7 @@ class ModeChangeEntry(BookkeepingEntry):
 
 
 class CheckpointEntry(BookkeepingEntry):
-    """The files that changed since the last checkpoint on the path."""
+    """Records the files that changed since the last checkpoint on the session path."""
 
     letter = "e"
     follows_calls = True
@@ -999,13 +1020,13 @@ class CheckpointEntry(BookkeepingEntry):
 
     kind: Literal["checkpoint"] = "checkpoint"
     files: tuple[FileChange, ...]
-    """The changes, oldest first. A file may occur more than once, if another program changed it
-    between two of the agent's changes."""
+    """The changes of files, oldest first. A file occurs more than once if another program changed
+    it between two of the agent's changes."""
     omitted: int = 0
-    """Number of further changed files that are not in ``files``, because there were too many."""
+    """Number of changed files that are not in ``files``, because there were too many."""
     put_back_to: int | None = Field(default=None, exclude_if=lambda entry: entry is None)
-    """If the user restored the files to an earlier state without moving in the tree, the id of the
-    entry with that state, 0 for the beginning of the session; else None."""
+    """Id of the entry to whose state the user restored the files without moving in the tree; 0 for
+    the beginning of the session. None if the files were not restored in this way."""
 
     def said(self) -> Iterator[Said]:
         for change in self.files:
@@ -1031,7 +1052,7 @@ Entry = Annotated[
     | CheckpointEntry,
     Field(discriminator="kind"),
 ]
-"""Any entry. The union is closed: a new kind needs a migration."""
+"""Any kind of entry. The union is closed, so a new kind needs a migration."""
 
 KINDS: Final[Mapping[str, type[EntryBase]]] = {
     entry.model_fields["kind"].default: entry for entry in get_args(get_args(Entry)[0])
@@ -1047,8 +1068,7 @@ OF_A_TURN: Final = (
     ToolMetadata,
     ToolResultEntry,
 )
-"""Classes that every turn uses. Their validators are built ahead of the first turn, by
-``model_rebuild``."""
+"""Classes that every turn uses. ``model_rebuild`` builds their validators before the first turn."""
 
 
 def kinds(holds: Callable[[type[EntryBase]], bool | None]) -> tuple[str, ...]:
@@ -1056,13 +1076,13 @@ def kinds(holds: Callable[[type[EntryBase]], bool | None]) -> tuple[str, ...]:
 
 
 EntryAdapter: TypeAdapter[Entry] = TypeAdapter(Entry, config=ConfigDict(defer_build=True))
-"""Validates and dumps any entry."""
+"""Validates entries of all kinds, and converts them to JSON."""
 
 
 def command_line(parts: Sequence[UserPart]) -> str | None:
-    """Return the command line (``/review app.py``) that a message was made from.
+    """Return the command line (``/review app.py``) from which a message was made.
 
-    None if it was not made from a command line.
+    Returns None if the message was not made from a command line.
     """
     for part in parts:
         if isinstance(part, TextPart) and part.typed is not None:
@@ -1080,7 +1100,7 @@ def is_by_user(entry: EntryBase) -> TypeGuard[UserEntry]:
 
 
 def typed_text(parts: Sequence[UserPart]) -> str:
-    """Return a message as the user typed it, without attachments: its text, or its command line."""
+    """Return the text or the command line of a message as the user typed it."""
     line = command_line(parts)
     if line is None:
         return joined_text(parts)
@@ -1091,7 +1111,7 @@ def prompt_text(parts: Sequence[UserPart]) -> str:
     """Return a message as text for the prompt, to edit and send it again.
 
     This is the typed text, followed by ``@path`` for each attachment with a path that the text
-    doesn't name. For a message made from a command line, it is only that line.
+    doesn't name. For a message made from a command line, the result is only that line.
     """
     text = typed_text(parts)
     if command_line(parts) is not None:

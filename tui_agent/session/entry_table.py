@@ -1,8 +1,8 @@
-"""The SQL statements on entries, labels, moves, blobs, costs and the search index.
+"""Runs the SQL statements on entries, labels, moves, blobs, costs and the search index.
 
-It also has the statements on the columns of a session's row that depend on its entries: leaf, last
-id, model, first message. The functions run in the caller's transaction. ``session`` is always a
-session's number in the file.
+It also contains the statements on those columns of a session's row that depend on the session's
+entries, which are the leaf, the last id, the model and the first message. The functions run in the
+caller's transaction. The parameter ``session`` is always a session's number in the file.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from tui_agent.session.skeleton import SILENT_CALL
 from tui_agent.session.tree_index import KIND_LETTERS, UNKNOWN_KIND, SpineRows
 
 _CHUNK = 400
-"""Maximum ids in one statement; every build of SQLite accepts this many."""
+"""Maximum number of ids in one SQL statement. Every build of SQLite accepts this many."""
 
 HEADER_COLUMNS = "id, parent_id, kind, preview, tokens, created_at, size"
 
@@ -41,18 +41,18 @@ _LETTER = " ".join(f"WHEN '{kind}' THEN '{letter}'" for kind, letter in KIND_LET
 _LETTER = f"CASE kind {_LETTER} ELSE '{UNKNOWN_KIND}' END"
 
 _IS_SILENT = "kind = 'assistant' AND (preview = '' OR substr(preview, nullif(instr(preview, ' '), 0) + 1, 1) = '{')"
-"""`skeleton.is_silent_call` in SQL."""
+"""SQL condition that is true for the same entries as the function `skeleton.is_silent_call`."""
 
 _COSTING = "kind IN ({})".format(", ".join(f"'{kind}'" for kind in kinds(lambda kind: kind.costs)))
-"""SQL condition for the entries that were made by a request."""
+"""SQL condition that is true for the entries that result from a request."""
 
 _GRACE_MS = 3600 * 1000
-"""How many milliseconds an unused blob is kept after it was stored: the entry that needs it may not
-have been appended yet."""
+"""How many milliseconds an unused blob is kept after it was stored, because the entry that needs
+the blob may not have been appended yet."""
 
 
 def set_leaf(connection: sqlite3.Connection, session: int, leaf: int | None, at: int) -> None:
-    """Set the session's leaf (None for the beginning) and its time of last use, in milliseconds."""
+    """Set the session's leaf (None for the beginning) and its last use, in milliseconds."""
     connection.execute(
         "UPDATE sessions SET leaf = ?, updated_at = ? WHERE number = ?", (leaf, at, session)
     )
@@ -93,7 +93,7 @@ def exists(connection: sqlite3.Connection, session: int, entry_id: int) -> bool:
 
 
 def reserve(connection: sqlite3.Connection, session: int, count: int) -> int:
-    """Allocate ``count`` consecutive ids and return the first one; raises SessionNotFound."""
+    """Allocate ``count`` consecutive entry ids and return the first; raises SessionNotFound."""
     row = connection.execute(
         "UPDATE sessions SET last_id = last_id + ?, entry_count = entry_count + ? WHERE number = ? RETURNING last_id",
         (count, count, session),
@@ -105,9 +105,9 @@ def reserve(connection: sqlite3.Connection, session: int, count: int) -> int:
 
 
 def append(connection: sqlite3.Connection, session: int, entries: Sequence[Entry]) -> None:
-    """Insert entries that have ids and parents: header, body, search index and uses of blobs.
+    """Insert the headers, bodies, index texts and uses of blobs of entries with ids and parents.
 
-    The session's row stays as it is; see `reserve`, `note` and `set_leaf`.
+    The session's row isn't changed; see `reserve`, `note` and `set_leaf`.
 
     Raises:
         EntryNotFound: the parent of the first entry does not exist.
@@ -141,7 +141,7 @@ def append(connection: sqlite3.Connection, session: int, entries: Sequence[Entry
 
 
 def replace(connection: sqlite3.Connection, session: int, old: Entry, new: Entry) -> None:
-    """Overwrite the stored entry ``old`` with ``new``: header, body and search index.
+    """Replace the header, body and indexed text of the stored entry ``old`` with those of ``new``.
 
     Only `redacting` changes stored entries.
     """
@@ -161,7 +161,7 @@ def replace(connection: sqlite3.Connection, session: int, old: Entry, new: Entry
 
 
 def note(connection: sqlite3.Connection, session: int, entries: Sequence[Entry]) -> None:
-    """Update the model and the first message in a session's row from newly stored entries."""
+    """Set the model and the first message in a session's row from entries that were just stored."""
     named = (entry.model for entry in reversed(entries) if isinstance(entry, _NAMING))
     if model := next(filter(None, named), ""):
         connection.execute(
@@ -222,12 +222,12 @@ def tree_rows(
 def _columns(
     connection: sqlite3.Connection, span: tuple[int, int, int], each: str, together: str
 ) -> list[Any]:
-    """Return a list with one tuple (ids, *columns) for all entries in a span.
+    """Return the aggregated columns of all entries in a span, in a list with one tuple.
 
-    The list is empty if there are no entries. ``span`` is (session, first id, last id). ``each``
-    has the SQL columns to select from each entry. ``together`` has the SQL aggregates of these
-    columns, which become the columns of the result. Aggregating in SQLite is four times as fast as
-    fetching 100,000 rows.
+    The tuple contains the entries' ids, followed by the aggregated columns. The list is empty if
+    there are no entries. ``span`` is (session, first id, last id). ``each`` has the SQL columns to
+    select from each entry. ``together`` has the SQL aggregates of these columns, which become the
+    columns of the result. Aggregating in SQLite is four times as fast as fetching 100,000 rows.
     """
     there = "FROM entries WHERE session = ? AND id BETWEEN ? AND ? ORDER BY id"
     count, low, high, *found = connection.execute(
@@ -256,7 +256,7 @@ def costs(connection: sqlite3.Connection, session: int, ids: range) -> list[tupl
 def spent_by_day(connection: sqlite3.Connection, at: int) -> dict[str, float]:
     """Return the US dollars spent since ``at`` in all sessions, by local day (``2026-11-29``).
 
-    ``at`` is in milliseconds since the epoch. Entries that a fork copied count once.
+    ``at`` is in milliseconds since the epoch. Entries that a fork copied are counted only once.
     """
     spent = dict(
         connection.execute(
@@ -295,7 +295,7 @@ def copied_until(connection: sqlite3.Connection, session: int) -> int:
 
 def requests(connection: sqlite3.Connection, session: int, ids: range) -> list[RequestRecord]:
     rows = connection.execute(
-        # One extraction for all fields, because SQLite parses the body once for each extraction.
+        # All fields are extracted by one call, because SQLite parses the body again for each call.
         "SELECT e.id, e.kind, e.created_at, json_extract(b.body, '$.model', '$.cost', '$.estimate', '$.error', "  # noqa: S608 - a constant
         "'$.interrupted', '$.usage.input', '$.usage.output', '$.usage.cache_read', '$.usage.cache_write', "
         "'$.started_at') "
@@ -331,15 +331,16 @@ def headers_of(
 def load(
     connection: sqlite3.Connection, session: int, ids: Iterable[int], damaged: Callable[[int], None]
 ) -> list[Entry]:
-    """Return entries in the order of ``ids``, without unknown and unreadable entries.
+    """Return the entries with the given ids, except unknown and unreadable ones.
 
-    Calls ``damaged`` with the id of every entry that exists but can't be read.
+    The entries are in the order of ``ids``. ``damaged`` is called with the id of every entry that
+    exists but can't be read.
     """
     found: list[Entry] = []
     for chunk in chunks(ids):
         rows = connection.execute(
             "SELECT e.id, e.parent_id, e.kind, e.preview, e.tokens, e.created_at, b.body "
-            # CROSS keeps SQLite from scanning the whole session instead of the wanted ids.
+            # CROSS prevents SQLite from scanning the whole session instead of only the wanted ids.
             "FROM json_each(?) AS wanted CROSS JOIN entries AS e ON e.session = ? AND e.id = wanted.value "
             "LEFT JOIN bodies AS b ON b.key = ? + e.id",
             (json.dumps(chunk), session, key_range(session)[0]),

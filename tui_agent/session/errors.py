@@ -1,4 +1,4 @@
-"""The errors of the session layer, all subclasses of `StoreError`, with messages for the user."""
+"""Defines the errors of the session layer, with messages for the user."""
 
 # ruff: noqa: N818 - the names state conditions, which callers often expect and handle
 
@@ -15,11 +15,11 @@ from tui_agent.session.ids import short_id
 class StoreError(UserFacingError):
     """An operation of the store failed and changed nothing.
 
-    ``message`` is a sentence for the user: ``sentence`` with ``about`` filled in.
+    ``message`` is a sentence for the user, which is ``sentence`` with ``about`` inserted.
     """
 
     sentence: ClassVar[str] = "{}"
-    """Template of the message; ``{}`` stands for the argument of the error."""
+    """Template of the error message. ``{}`` stands for the argument of the error."""
 
     def __init__(self, about: object) -> None:
         self.message = self.sentence.format(about)
@@ -31,7 +31,7 @@ class StoreUnavailable(StoreError):
 
 
 class StoreReadOnly(StoreError):
-    """The session file can't be written. It can be read, unless it is from an older version."""
+    """The session file can't be written. It can be read unless it has an older version."""
 
 
 class StoreBusy(StoreError):
@@ -45,7 +45,7 @@ class StoreFull(StoreError):
 class StoreDamaged(StoreError):
     """The session file is damaged, or converting it to this version would lose data.
 
-    Nothing more is written to it, so that damage doesn't spread.
+    The program writes nothing more to the file, so that the damage doesn't spread.
     """
 
 
@@ -54,7 +54,7 @@ class NotASessionFile(StoreError):
 
 
 class SchemaTooNew(StoreError):
-    """The session file was written by a newer program."""
+    """The session file was written by a newer version of the program."""
 
     def __init__(self, path: Path, found: int, supported: int) -> None:
         super().__init__(
@@ -77,7 +77,7 @@ class AmbiguousSession(StoreError):
 
     def __init__(self, wanted: str, ids: tuple[str, ...], names: tuple[str, ...] = ()) -> None:
         ends = [short_id(session_id) for session_id in ids]
-        if len(set(ends)) < len(ends):  # old versions could create ids with the same end
+        if len(set(ends)) < len(ends):  # Old versions could create several ids with the same end.
             ends = list(ids)
         listed = [f"{end} “{name}”" if name else end for end, name in zip_longest(ends, names)]
         super().__init__(f"Several sessions match “{wanted}”; give one of: {', '.join(listed)}.")
@@ -97,7 +97,7 @@ class EntryDamaged(StoreError):
 
 
 class SessionHeld(StoreError):
-    """A running program holds the session. ``since`` is in milliseconds since the epoch."""
+    """A running program has claimed the session. ``since`` is in milliseconds since the epoch."""
 
     def __init__(self, session_id: str, pid: int, host: str, since: int) -> None:
         if pid == os.getpid():
@@ -116,13 +116,13 @@ class SessionTakenOver(StoreError):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
-            f"Another program took over session {short_id(session_id)}: fork it to continue here, or take it back."
+            f"Another program took over session {short_id(session_id)}. Fork it to continue here, or take it back."
         )
         self.session_id = session_id
 
 
 class NothingToUndo(StoreError):
-    """There is nothing to undo or redo."""
+    """There is no step that can be undone or redone."""
 
 
 _FULL = (StoreFull, "There is no space on the disk for the session file {path}. Free some space.")
@@ -131,19 +131,19 @@ _SENTENCES: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_IOERR_SHMSIZE: _FULL,
     sqlite3.SQLITE_READONLY: (
         StoreReadOnly,
-        "The session file {path} is read-only: nothing can be saved.",
+        "The session file {path} is read-only, so nothing can be saved.",
     ),
     sqlite3.SQLITE_PERM: (
         StoreReadOnly,
-        "The session file {path} can't be written: check its permissions.",
+        "The session file {path} can't be written. Check its permissions.",
     ),
     sqlite3.SQLITE_BUSY: (
         StoreBusy,
-        "Another program keeps the session file {path} locked: try again.",
+        "Another program keeps the session file {path} locked. Try again.",
     ),
     sqlite3.SQLITE_LOCKED: (
         StoreBusy,
-        "Another program keeps the session file {path} locked: try again.",
+        "Another program keeps the session file {path} locked. Try again.",
     ),
     sqlite3.SQLITE_CORRUPT: (
         StoreDamaged,
@@ -158,17 +158,20 @@ _SENTENCES: dict[int, tuple[type[StoreError], str]] = {
     ),
     sqlite3.SQLITE_CANTOPEN: (
         StoreUnavailable,
-        "The session file {path} can't be opened: check its path and permissions.",
+        "The session file {path} can't be opened. Check its path and permissions.",
     ),
     sqlite3.SQLITE_IOERR: (
         StoreUnavailable,
-        "The session file {path} can't be read or written: the disk reports an error.",
+        "The session file {path} can't be read or written, because the disk reports an error.",
     ),
 }
 
 
 def translate(error: sqlite3.Error, path: Path) -> StoreError:
-    """Return the store's error, with a message for the user, for an SQLite error on ``path``."""
+    """Return the error of the store, with a message for the user, for an SQLite error.
+
+    ``path`` is the session file that the message names.
+    """
     code = getattr(error, "sqlite_errorcode", 0)
     unknown = StoreError, f"Using the session file {{path}} failed: {error}."
     kind, sentence = _SENTENCES.get(code) or _SENTENCES.get(code & 0xFF, unknown)

@@ -1,4 +1,4 @@
-"""Creates, forks and deletes whole sessions; the functions run in the caller's transaction.
+"""Creates, forks and deletes whole sessions in transactions that the caller opens.
 
 `Store.fork` makes a fork in several transactions: `begin` and `path_to`, `copy` for each batch of
 entries, then `finish`. `Store.purge` decides which sessions are removed for good.
@@ -17,7 +17,7 @@ from tui_agent.session.tree_index import Spine
 
 _FORKED = LazyPattern(r"(.*) \(fork(?: (\d{1,6}))?\)", re.DOTALL)
 _TITLE_LENGTH = 60
-"""Maximum characters of the source's title in the title of a fork."""
+"""Maximum number of characters of the original session's title that are used in a fork's title."""
 
 
 def insert_session(
@@ -31,8 +31,8 @@ def insert_session(
 ) -> int:
     """Insert an empty session and return its number.
 
-    ``origin`` has the id of the session that the new one comes from (or None), the entry there, and
-    the name of the subagent that works in the new session, "" for none.
+    ``origin`` contains the id of the session that the new one comes from (or None), the entry
+    there, and the name of the subagent that works in the new session ("" for none).
     """
     number = connection.execute(
         "INSERT INTO sessions (id, cwd, title, created_at, updated_at, parent_session, parent_entry, agent) "
@@ -54,9 +54,9 @@ def begin(
 ) -> int:
     """Insert the session for a fork of ``source`` at ``at_entry``, and return its number.
 
-    ``fork`` is the new session's id and the token of the program that makes it. Until `finish` is
-    called, the session is marked as deleted by that program. So it isn't listed, and it is purged
-    if the fork isn't completed.
+    ``fork`` is the new session's id and the token of the program that creates the fork. Until
+    `finish` is called, the session is marked as deleted by that program. It is therefore not
+    listed, and it is purged if the fork is never completed.
     """
     new_id, program = fork
     source_id, cwd, title, first_message = connection.execute(
@@ -85,7 +85,7 @@ def begin(
 def path_to(
     connection: sqlite3.Connection, session: int, entry_id: int | None
 ) -> tuple[int | None, Sequence[int]]:
-    """Return the leaf of a fork at ``entry_id``, and the ids of the entries to copy, ascending.
+    """Return the leaf of a fork made at ``entry_id``, and the ascending ids of the entries to copy.
 
     The entries on the path are copied, along with the branches of subagents started there. Subagent
     entries on the path itself are left out, so that a fork made on a subagent's branch becomes an
@@ -109,7 +109,7 @@ def path_to(
 
 
 def copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int]) -> None:
-    """Copy entries, keeping their ids, into the fork's session; index the readable entries."""
+    """Copy entries with their ids into the session of the fork, and index the readable entries."""
     marks = ", ".join("?" * len(ids))
     connection.execute(
         "INSERT INTO entries (session, id, parent_id, kind, preview, tokens, created_at, size) "  # noqa: S608 - question marks only
@@ -135,7 +135,7 @@ def copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int
 def finish(
     connection: sqlite3.Connection, source: int, target: int, leaf: int | None, count: int
 ) -> None:
-    """Complete a fork of ``count`` entries (labels, parents, leaf), and make it visible.
+    """Complete a fork of ``count`` entries with labels, parents and the leaf, and make it visible.
 
     If an entry's parent is a subagent entry that wasn't copied, the entry is attached to the parent
     of that subagent entry. New ids in the fork begin above all ids of the source, so that a
@@ -164,7 +164,7 @@ def finish(
 def remove_session(connection: sqlite3.Connection, session: int) -> None:
     """Delete a session with its entries, labels, moves, drafts and unsent text, but not its blobs.
 
-    Unreadable entries stay in the search index; searches skip them.
+    The texts of unreadable entries stay in the search index, but searches skip them.
     """
     ids = [
         row[0] for row in connection.execute("SELECT id FROM entries WHERE session = ?", (session,))

@@ -1,4 +1,4 @@
-"""Finds the steps that undo and redo apply to, from a session's log of moves and its entries.
+"""Finds the steps to which undo and redo apply, from a session's log of moves and its entries.
 
 It doesn't matter whether an entry is still sent to the model: a summarised turn can be undone, too.
 """
@@ -32,9 +32,10 @@ _ALONE: Final = kinds(lambda kind: kind.undone_alone is not False)
 
 @frozen
 class Leg:
-    """A part of the leaf's history: one move, or a run of appended entries.
+    """A part of the history of the session's leaf, either one move or a series of appended entries.
 
-    The leaf was ``start`` before the leg and ``end`` after it (None: the beginning of the session).
+    The leaf was ``start`` before this part and ``end`` after it. None means the beginning of the
+    session.
     """
 
     start: int | None
@@ -44,7 +45,7 @@ class Leg:
 
 @frozen
 class Step:
-    """Everything that a single undo takes back, such as a turn, a move, a compaction or a race.
+    """All changes that a single undo reverts, such as a turn, a move, a compaction or a race.
 
     The leaf was ``start`` before the step and ``end`` after it. ``entry`` is the entry that the
     step is about, such as the user's message of a turn; None for a move without a summary. ``move``
@@ -59,14 +60,14 @@ class Step:
 
 @dataclass
 class History:
-    """The legs that led to a session's current leaf, and the steps that were undone."""
+    """The moves and appended entries that led to a session's leaf, and the undone steps."""
 
     reader: EntryReader
     done: list[Leg] = field(default_factory=list)
-    """The legs that led to the current leaf, oldest first."""
+    """The parts of the history that led to the current leaf, oldest first."""
     undone: list[tuple[int | None, list[Leg]]] = field(default_factory=list)
-    """The steps that can be redone; the next one to redo is the last. Each has the leaf before the
-    step, and the legs that undo removed."""
+    """The steps that can be redone; the next one to redo is the last of them. Each consists of the
+    leaf before the step, and the parts of the history that undo removed."""
 
     @property
     def leaf(self) -> int | None:
@@ -75,7 +76,7 @@ class History:
     def apply(self, move: LeafMove) -> None:
         """Add a logged move, undo or redo.
 
-        If it doesn't fit the history so far, all earlier steps are dropped.
+        If the move doesn't fit the history so far, all earlier steps are dropped.
         """
         self.reach(move.from_leaf)
         if move.action == "move":
@@ -91,10 +92,10 @@ class History:
             self._begin_at(move.to_leaf)
 
     def reach(self, leaf: int | None) -> "History":
-        """Add the entries appended since the last leg, up to ``leaf``, and return this object.
+        """Add the entries appended since the last change, up to ``leaf``; return this object.
 
-        Afterwards nothing can be redone, unless the entries only set state. If ``leaf`` isn't below
-        the last known leaf, all earlier steps are dropped.
+        Afterwards nothing can be redone, unless the added entries only set state, such as the
+        model. If ``leaf`` isn't below the last known leaf, all earlier steps are dropped.
         """
         here = self.leaf
         spine = self.reader.spine()
@@ -138,7 +139,7 @@ class History:
         return again.newest()
 
     def is_undone(self, entry_id: int) -> bool:
-        """Return True if the entry was undone and can be brought back by one or more redos."""
+        """Return True if the entry was undone and can be restored by one or more redos."""
         spine = self.reader.spine()
         return any(
             spine.is_below(taken[-1].end, entry_id) and not spine.is_below(start, entry_id)
@@ -146,9 +147,9 @@ class History:
         )
 
     def target(self, action: Literal["undo", "redo"]) -> int | None:
-        """Return what the leaf will be after an undo or redo; raises NothingToUndo.
+        """Return what the session's leaf will be after an undo or redo; raises NothingToUndo.
 
-        Nothing changes: `apply` the move to change this history.
+        This method changes nothing. Call `apply` with the move to change this history.
         """
         if action == "undo":
             step = self.newest()
@@ -179,9 +180,9 @@ class History:
                 self._append(leg)
 
     def _cut(self, end: int | None) -> Leg | None:
-        """End the newest leg at ``end``, and return the part that was cut off.
+        """End the newest part of the history at ``end``, and return what was cut off.
 
-        Returns None, and changes nothing, if the leg is a move or doesn't contain ``end``.
+        Returns None, and changes nothing, if this part is a move or doesn't contain ``end``.
         """
         top = None
         if self.done:
@@ -199,10 +200,11 @@ class History:
         return Leg(end, top.end)
 
     def _take_back(self, target: int | None) -> list[Leg]:
-        """Remove the legs made since the leaf was last at ``target``; return them, oldest first.
+        """Remove the parts of the history since the leaf was last at ``target``; return them.
 
-        Only the newest move and the entries after it can be removed. If the leaf was last at
-        ``target`` before that, or never, returns [] and changes nothing.
+        The oldest part comes first. Only the newest move and the entries after it can be removed.
+        If the leaf was at ``target`` only before that, or never, nothing is changed and [] is
+        returned.
         """
         if (cut := self._cut(target)) is not None:
             return [cut]
@@ -220,9 +222,10 @@ class History:
         return next(iter(self.reader.entries([entry_id])), None)
 
     def _said(self, start: int | None, end: int | None) -> Iterator[int]:
-        """Yield the ids after ``start`` up to ``end``, newest first.
+        """Yield the ids of entries after ``start`` up to ``end`` that hold content, newest first.
 
-        Entries that only set state (head, model, mode, effort) are left out.
+        Entries that only change the state (system prompt and tools, model, mode or effort) are left
+        out.
         """
         spine = self.reader.spine()
         at = end
@@ -235,8 +238,8 @@ class History:
     def _ends(self, move: Leg, said: Sequence[int]) -> bool:
         """Return True if the entries ``said`` after a move belong to the same step as the move.
 
-        They do if there are none, or only the move's branch summary, or only the entry of a race of
-        which a runner was taken.
+        They do if there are no entries, or if there is only the branch summary of the move, or only
+        the entry of a race whose winner was taken.
         """
         if len(said) != 1:
             return not said
@@ -249,11 +252,11 @@ class History:
                 return False
 
     def _beginning(self, stretch: Leg) -> int | None:
-        """Return the entry that the newest step of a leg is about, None for a leg without entries.
+        """Return the entry that the newest step of a part is about, None if it has no entries.
 
-        If undo takes back only the leg's last entry, this is that entry; checkpoints after it don't
-        count. Otherwise it is the leg's newest message by the user, or its first entry if there is
-        no such message.
+        If undo would remove only the last entry of the part, that entry is returned; checkpoints
+        after it don't count. Otherwise this is the newest message by the user in the part, or the
+        part's first entry if there is no such message.
         """
         spine = self.reader.spine()
         first = None
@@ -277,11 +280,11 @@ class History:
         return first
 
     def before(self, entry_id: int, start: int | None = None) -> int | None:
-        """Return the leaf before the step that ``entry_id`` belongs to.
+        """Return the leaf that the session had before the step to which ``entry_id`` belongs.
 
-        The step includes entries that were made for it before ``entry_id``: prunes of a compaction,
-        a new head for a turn, the mode change of an approved plan, context edits made together. The
-        result is never above ``start``.
+        The step includes entries that were created for it before ``entry_id``, such as prunes
+        before a compaction, a new head (system prompt and tools) for a turn, the mode change of an
+        approved plan, or context edits made together. The result is never above ``start``.
         """
         entry = self._entry(entry_id)
         at = self.reader.spine().parent(entry_id)

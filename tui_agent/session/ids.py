@@ -21,7 +21,7 @@ def uuid7(milliseconds: int) -> str:
 def timed_uuid(milliseconds: int, rest: bytes, version: int) -> str:
     """Return a UUID of the given version that begins with a time, so that ids sort by age.
 
-    ``rest`` are the ten bytes that follow the time; six of their bits are overwritten.
+    ``rest`` contains the ten bytes that follow the time. Six of their bits are overwritten.
     """
     value = (milliseconds & (1 << 48) - 1) << 80 | int.from_bytes(rest, "big")
     value = value & ~(0xF << 76) | version << 76
@@ -33,6 +33,7 @@ def timed_uuid(milliseconds: int, rest: bytes, version: int) -> str:
 def short_id(session_id: str) -> str:
     """Return the last 8 characters of a session's id: its name in lists and messages.
 
-    (The first characters encode the time, so sessions of one day share them.)
+    The last characters are used because the first ones encode the time, so that all sessions of one
+    day begin alike.
     """
     return session_id[-8:]

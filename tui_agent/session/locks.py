@@ -1,4 +1,4 @@
-"""File locks: give one program exclusive access to a file, and tell which programs still run.
+"""Locks files, to give one program exclusive access and to tell which programs are running.
 
 ``flock`` locks belong to an open file and end with the process, so a crash never leaves a stale
 lock. Two locks on one file conflict within one process, too.
@@ -11,14 +11,18 @@ import time
 from pathlib import Path
 
 _TEXT_BYTES = 100
-"""Maximum bytes read from a lock file."""
+"""Maximum number of bytes that are read from a lock file."""
 
 _POLL = 0.01
-"""Seconds between attempts to lock, because ``flock`` can't wait with a timeout."""
+"""Number of seconds between attempts to lock a file, because ``flock`` can't wait with a timeout.
+"""
 
 
 class FileLock:
-    """An open lock file; it is created if missing, and opened read-only if it can't be written."""
+    """An open lock file, which is created if it is missing.
+
+    The file is opened for reading only if it can't be written.
+    """
 
     _descriptor = -1
 
@@ -30,9 +34,10 @@ class FileLock:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def take(self, *, shared: bool = False, timeout: float = 0.0) -> bool:
-        """Acquire the lock, exclusively or ``shared``; return False if others still hold it.
+        """Acquire the lock, exclusively or ``shared``; return False if another program holds it.
 
-        Waits for up to ``timeout`` seconds. A lock that is already held is converted to the other type.
+        Waits for up to ``timeout`` seconds. A lock that is already held is converted to the other
+        type.
         """
         operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         deadline = time.monotonic() + timeout
@@ -69,9 +74,9 @@ class FileLock:
 
 
 class LivenessLocks:
-    """A directory with a locked file for each running program, named by the program's token.
+    """A directory that contains a locked file for each running program, named by its token.
 
-    For a token read from the database, this shows whether its program is still running: a program
+    The lock shows whether the program whose token is in the database is still running. A program
     locks its file before it stores the token, so an unlocked file means that the program has ended.
     """
 
@@ -93,7 +98,7 @@ class LivenessLocks:
         self._own[token] = lock
 
     def alive(self, token: str) -> bool:
-        """Return True if the program with this token is running.
+        """Return True if the program that owns this token is running.
 
         Deletes the lock file of a program that has ended. Returns False if the file can't be
         opened.
@@ -109,8 +114,9 @@ class LivenessLocks:
                     return True
                 path.unlink(missing_ok=True)
         except OSError:
-            # It is unknown whether the program is running. Two programs in one session only create
-            # a branch, which is better than a session that can't be opened.
+            # It is unknown whether the program is running, so the session may be opened. Two
+            # programs in one session only create a branch, which is better than a session that
+            # can't be opened.
             return False
         return False
 

@@ -1,7 +1,7 @@
-"""Finds entries on a path (a list of entries, oldest first), such as the newest of a kind.
+"""Finds entries on a session path, for example the newest entry of a kind.
 
-Kinds are compared by exact class, because paths are long and ``isinstance`` takes twice as long
-for pydantic models.
+A path is a list of entries, oldest first. Kinds are compared by exact class, because paths are long
+and ``isinstance`` takes twice as long for pydantic models.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,9 +32,9 @@ class PathMark:
         return cls(len(path), path[0], path[-1]) if path else cls()
 
     def begins(self, path: Sequence[Entry]) -> bool:
-        """Return True if ``path`` is the remembered path, possibly with more entries after it.
+        """Return True if the list ``path`` begins with all entries of the remembered path.
 
-        False if the remembered path is empty.
+        Returns False if the remembered path is empty.
         """
         if not 0 < self.length <= len(path):
             return False
@@ -44,7 +44,10 @@ class PathMark:
 def place_of_newest(
     path: Sequence[Entry], *kinds: type[EntryT], where: Callable[[EntryT], bool] | None = None
 ) -> int | None:
-    """Return the index of the newest entry of the given kinds that satisfies ``where``, or None."""
+    """Return the index on the path of the newest entry of some kinds that satisfies ``where``.
+
+    Returns None if there is no such entry.
+    """
     for at in range(len(path) - 1, -1, -1):
         if type(path[at]) in kinds and (where is None or where(cast("EntryT", path[at]))):
             return at
@@ -54,7 +57,7 @@ def place_of_newest(
 def newest(
     path: Sequence[Entry], *kinds: type[EntryT], where: Callable[[EntryT], bool] | None = None
 ) -> EntryT | None:
-    """Return the newest entry of the given kinds that satisfies ``where``, or None."""
+    """Return the newest entry on the path of the given kinds that satisfies ``where``, or None."""
     at = place_of_newest(path, *kinds, where=where)
     if at is None:
         return None
@@ -62,15 +65,15 @@ def newest(
 
 
 def newest_message(path: Sequence[Entry]) -> UserEntry | AssistantEntry | ToolResultEntry | None:
-    """Return the newest user message, answer or tool result on the path, or None."""
+    """Return the newest user message, answer or tool result on the session path, or None."""
     found = newest(path, UserEntry, AssistantEntry, ToolResultEntry)
     return cast("UserEntry | AssistantEntry | ToolResultEntry | None", found)
 
 
 def newest_sent(path: Sequence[Entry]) -> Entry | None:
-    """Return the newest entry that is sent to the model as a message, or None.
+    """Return the newest entry on the path that is sent to the model as a message, or None.
 
-    Unlike `newest_message` this may be a summary or a shell command.
+    Unlike the result of `newest_message`, this may also be a summary or a shell command.
     """
     return next((entry for entry in reversed(path) if entry.is_sent), None)
 
@@ -80,9 +83,9 @@ def first_sent(entries: Sequence[Entry]) -> int | None:
 
 
 def since(path: Sequence[Entry], kind: type[EntryBase]) -> Iterator[Entry]:
-    """Yield the entries after the newest one of ``kind``, newest first.
+    """Yield the entries on the path after the newest entry of ``kind``, newest first.
 
-    Yields the whole path if it has no entry of the kind.
+    The whole path is yielded if it contains no entry of this kind.
     """
     for entry in reversed(path):
         if type(entry) is kind:

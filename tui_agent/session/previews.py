@@ -1,4 +1,4 @@
-"""Builds an entry's preview: the single line of text that lists show for it."""
+"""Builds an entry's preview, which is the single line of text that lists show for the entry."""
 
 from pathlib import PurePath
 
@@ -30,16 +30,19 @@ from tui_agent.session.entries import (
 ERROR = "Error: "
 """Prefix of the preview of an answer that has no text and no calls, only an error."""
 PREVIEW_LENGTH = 200
-"""Maximum characters of a preview."""
+"""Maximum number of characters of an entry's preview."""
 
 
 def preview_of(entry: Entry) -> str:
-    """Return an entry's preview: one line of at most ``PREVIEW_LENGTH`` characters."""
+    """Return an entry's preview, which is one line of at most ``PREVIEW_LENGTH`` characters."""
     return " ".join(_preview_source(entry)[: PREVIEW_LENGTH * 4].split())[:PREVIEW_LENGTH]
 
 
 def _attachment(part: FilePart | ImagePart) -> str:
-    """Return ``@path`` for a file, ``[image name]`` for an image, ``[document name]`` for a PDF."""
+    """Return how an attachment is shown in a preview.
+
+    This is ``@path`` for a file, ``[image name]`` for an image, and ``[document name]`` for a PDF.
+    """
     if isinstance(part, ImagePart):
         if part.path:
             return f"[{part.kind} {PurePath(part.path).name}]"

@@ -23,11 +23,11 @@ IdsT = TypeVar("IdsT", bound=Sequence[int])
 
 _KEPT_ENTRIES = 2_048
 _KEPT_CHARS = 2_000_000
-"""Maximum number of cached entries, and of their characters in total."""
+"""Maximum number of cached entries, and maximum number of characters of all cached entries."""
 
 
 class EntryReader:
-    """Reads one session, and caches what it has read.
+    """Reads the entries of one session, and caches what it has read.
 
     Entries that can't be read are left out of every result. ``number`` is the session's number in
     the store, not its id.
@@ -38,11 +38,12 @@ class EntryReader:
         self._number = number
         self._spine = Spine()
         self.unreadable: set[int] = set()
-        """Ids of the entries found to be unreadable so far."""
+        """Ids of the entries that were found to be unreadable so far."""
         self._recent: OrderedDict[int, Entry] = OrderedDict()
         self._recent_chars = 0
         self._recalling = Lock()
-        """Guards the cache of entries, because several threads read paths."""
+        """Held while the cache of entries is used, because several threads may read paths at once.
+        """
         self._ids = array("q")
         self._letters = bytearray()
         self._tokens = array("q")
@@ -52,13 +53,17 @@ class EntryReader:
         self._requests: list[RequestRecord] = []
         self._requests_until = 0
         self._used = 0
-        """Tokens of all requests read so far."""
+        """Number of tokens of all requests that were read so far."""
         self._requesting = Lock()
-        """Guards the reading of requests, which several threads may start at once."""
+        """Held while the requests are read, because several threads may start to read them at once.
+        """
 
     @property
     def damaged(self) -> int:
-        """Number of damaged entries: missing, without their parent, or found unreadable so far."""
+        """Number of entries that are missing, lack their parent, or can't be read.
+
+        Unreadable entries are counted only once a read has found them.
+        """
         spine = self.spine()
         with self._store.reader() as connection:
             row = connection.execute(
@@ -68,17 +73,23 @@ class EntryReader:
         return len(present | spine.reattached) + max(0, (row[0] if row else 0) - spine.count)
 
     def spine(self) -> Spine:
-        """Return the shape of the tree, including entries that other programs have appended."""
+        """Return the shape of the tree, that is, the parent, kind and size of each entry.
+
+        Entries that other programs appended are included.
+        """
         last = self._last_id()
-        # In a new fork, the last id is greater than the last entry's id, so this read finds
-        # nothing.
+        # In a new fork, the last allocated id is greater than the last entry's id, so this read
+        # finds nothing.
         if last > self._spine.last:
             for rows in self._fetch(range(self._spine.last + 1, last + 1), entry_table.spine_rows):
                 self._spine.extend(rows)
         return self._spine
 
     def ids_to(self, leaf: int | None) -> Sequence[int]:
-        """Return the ids from the root to the entry ``leaf``, [] for None; raises EntryNotFound."""
+        """Return the ids of the entries from the root to ``leaf``; raises EntryNotFound.
+
+        If ``leaf`` is None, the list is empty.
+        """
         if leaf is None:
             return []
         if leaf in self._spine:
@@ -101,7 +112,10 @@ class EntryReader:
         return spine.parting(leaf, target)
 
     def entries(self, ids: Iterable[int]) -> list[Entry]:
-        """Return entries in the order of ``ids``, without unknown and unreadable entries."""
+        """Return the entries with the given ids, except unknown and unreadable ones.
+
+        The entries are in the order of ``ids``.
+        """
         wanted = list(ids)
         with self._recalling:
             known = {
@@ -114,13 +128,16 @@ class EntryReader:
         return [known[entry_id] for entry_id in wanted if entry_id in known]
 
     def load(self, ids: Iterable[int]) -> list[Entry]:
-        """Return entries by ascending id, read from the file and not cached. Thread-safe."""
+        """Read the given entries from the file, without caching, and return them by ascending id.
+
+        Thread-safe.
+        """
         return self._fetch(sorted(set(ids)), partial(entry_table.load, damaged=self.unreadable.add))
 
     def load_active(self, leaf: int | None) -> list[Entry]:
         """Return the entries that a request at the leaf ``leaf`` depends on, root first.
 
-        Not cached; thread-safe. Raises EntryNotFound.
+        The entries are not cached. Thread-safe. Raises EntryNotFound if there is no entry ``leaf``.
         """
         return self.load(active_ids(self._spine, self.ids_to(leaf), self.load))
 
@@ -139,8 +156,8 @@ class EntryReader:
     def add(self, entries: Sequence[Entry]) -> None:
         """Add newly appended entries to the cache.
 
-        Also adds them to the tree's shape if their ids directly follow its last id. Otherwise
-        `spine` reads them later, with the entries of other programs.
+        They are also added to the tree's shape if their ids directly follow the shape's last id.
+        Otherwise `spine` reads them later, together with the entries that other programs appended.
         """
         self.keep(entries)
         if entries[0].id == self._spine.last + 1:
@@ -151,7 +168,10 @@ class EntryReader:
             )
 
     def skeleton(self) -> Headers:
-        """Return the headers of all entries, by ascending id. A header is read on first use."""
+        """Return the headers of all entries, by ascending id.
+
+        A header is read when it is first used.
+        """
         spine = self.spine()
         first = 1
         if self._ids:
@@ -190,7 +210,7 @@ class EntryReader:
     def own_cost(self) -> float | None:
         """Return the US dollars spent on the session's entries, except those that a fork copied.
 
-        None if no entry has a known cost above 0.
+        Returns None if no entry has a known cost above 0.
         """
         copied = self.copied_until()
         own = [cost for entry_id, cost in self.costs().items() if entry_id > copied]
@@ -199,7 +219,7 @@ class EntryReader:
         return None
 
     def requests(self) -> list[RequestRecord]:
-        """Return the requests that made entries on all branches, by ascending id. Thread-safe.
+        """Return the requests whose answers are stored on any branch, by ascending id. Thread-safe.
 
         The first call is slow in a long session.
         """
@@ -208,9 +228,10 @@ class EntryReader:
             return list(self._requests)
 
     def tokens_used(self) -> int:
-        """Return the tokens of all requests and answers on all branches, as counted by providers.
+        """Return the number of tokens of all requests and answers on all branches.
 
-        Thread-safe. The first call is slow in a long session.
+        The tokens are those that the providers counted. Thread-safe. The first call is slow in a
+        long session.
         """
         with self._requesting:
             self._read_requests()
@@ -226,9 +247,9 @@ class EntryReader:
         self._used += sum(record.prompt + record.output for record in new)
 
     def headers(self, ids: Sequence[int]) -> list[EntryHeader]:
-        """Return the headers of entries by ascending id, without unreadable entries.
+        """Return the headers of the given entries by ascending id, without unreadable entries.
 
-        A missing parent is replaced as in the spine, see `Spine.reattached`.
+        A missing parent is replaced as in the tree's shape, see `Spine.reattached`.
         """
         spine = self._spine
         found = []
@@ -248,7 +269,7 @@ class EntryReader:
             return entry_table.last_id(connection, self._number)
 
     def _fetch(self, ids: IdsT, query: Callable[[Connection, int, IdsT], list[T]]) -> list[T]:
-        """Return the rows that ``query`` finds for ``ids``; skip and remember unreadable ids."""
+        """Return the rows that ``query`` finds for ``ids``; skip and record unreadable entries."""
 
         def fetch(part: IdsT) -> list[T]:
             with self._store.reader() as connection:

@@ -1,4 +1,4 @@
-"""The records, other than entries, that the session layer accepts and returns."""
+"""Defines the records, apart from entries, that the session layer accepts and returns."""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -24,7 +24,8 @@ class Purpose(StrEnum):
 class SideCost(NamedTuple):
     """The cost in US dollars of a model call without an entry.
 
-    ``at`` is in milliseconds since the epoch. A negative cost cancels a cost that an entry now has.
+    ``at`` is in milliseconds since the epoch. A negative cost cancels an earlier cost that is now
+    stored in an entry.
     """
 
     at: int
@@ -33,11 +34,11 @@ class SideCost(NamedTuple):
 
 
 class EntryHeader(NamedTuple):
-    """An entry's data for lists and the tree, which is read without parsing the entry.
+    """The data of an entry for lists and the tree, which is read without parsing the entry's body.
 
     ``tokens`` is the estimate stored with the entry, ``created_at`` is in milliseconds since the
-    epoch, and ``size`` is the number of characters that a reader sees, for estimating heights. (A
-    named tuple, because a tree may have 100,000 of them.)
+    epoch, and ``size`` is the number of characters that the conversation shows, from which heights
+    are estimated. This is a named tuple, because a tree may have 100,000 headers.
     """
 
     id: int
@@ -50,15 +51,15 @@ class EntryHeader(NamedTuple):
 
 
 class RequestRecord(NamedTuple):
-    """The request that made an entry (an answer or a summary), as stored in the entry.
+    """The request whose answer is an entry (an answer or a summary), as stored in the entry.
 
-    ``id`` and ``kind`` are the entry's. The fields from ``input`` to ``cache_write`` are tokens as
-    counted by the provider, 0 if it reported none; ``input`` excludes tokens read from or written
-    to the prompt cache. ``cost`` is in US dollars, None if the price is unknown; ``estimate`` is
-    the program's estimate of the request in tokens, 0 if unknown. Times are in milliseconds since
-    the epoch. ``created_at`` is when the answer ended, ``started_at`` when the request was sent, or
-    the same as ``created_at`` if that is unknown. (A named tuple, because a session of 100,000
-    entries has 40,000 of them.)
+    ``id`` and ``kind`` are those of the entry. The fields from ``input`` to ``cache_write`` are
+    numbers of tokens as counted by the provider, 0 if it reported none; ``input`` excludes tokens
+    read from or written to the prompt cache. ``cost`` is in US dollars, None if the price is
+    unknown; ``estimate`` is the program's estimate of the request in tokens, 0 if unknown. Times
+    are in milliseconds since the epoch. ``created_at`` is the time at which the answer ended.
+    ``started_at`` is the time at which the request was sent, or ``created_at`` if that is unknown.
+    This is a named tuple, because a session of 100,000 entries contains 40,000 requests.
     """
 
     id: int
@@ -69,7 +70,7 @@ class RequestRecord(NamedTuple):
     cost: float | None
     estimate: int
     failed: bool
-    """Whether the request failed or was interrupted, so that its numbers may be incomplete."""
+    """Whether the request failed or was interrupted. If so, its numbers may be incomplete."""
     input: int
     output: int
     cache_read: int
@@ -81,16 +82,17 @@ class RequestRecord(NamedTuple):
 
 
 Reported = Usage | RequestRecord
-"""Tokens of a request as counted by the provider; ``prompt`` is everything except the answer."""
+"""Number of tokens of a request as counted by the provider; ``prompt`` includes everything except
+the answer."""
 
 
 class EntryOutline(NamedTuple):
-    """Id, kind and size of an entry: enough to estimate a path's height on screen."""
+    """The id, kind and size of an entry, from which a path's height on the screen is estimated."""
 
     id: int
     kind: str
     size: int
-    """Number of characters that a reader sees of the entry."""
+    """Number of characters of the entry that the conversation shows to the user."""
 
 
 class Outlines(Sequence[EntryOutline]):
@@ -131,10 +133,10 @@ class Outlines(Sequence[EntryOutline]):
 
 
 class Divergence(NamedTuple):
-    """The part of the path to ``leaf`` that is not on another path.
+    """Where the path to ``leaf`` separates from another path.
 
-    ``ancestor`` is the deepest entry on both paths, None if they share none; ``left`` are the
-    entries only on the path to ``leaf``, oldest first.
+    ``ancestor`` is the deepest entry that is on both paths, None if there is none. ``left``
+    contains the entries that are only on the path to ``leaf``, oldest first.
     """
 
     leaf: int | None
@@ -144,7 +146,10 @@ class Divergence(NamedTuple):
 
 @frozen
 class Holder:
-    """The running program that holds a session; ``since`` is in milliseconds since the epoch."""
+    """The running program that has claimed a session for changes.
+
+    ``since`` is the time of the claim in milliseconds since the epoch.
+    """
 
     pid: int
     host: str
@@ -160,31 +165,31 @@ class SessionInfo:
     title: str
     created_at: int
     updated_at: int
-    """Time of the newest append or move."""
+    """Time at which an entry was last appended or the leaf was last moved."""
     model: str
     """The model in the newest entry that names a model, "" if no entry does."""
     entry_count: int
     """Number of entries on all branches."""
     leaf: int | None
     parent_session: str | None
-    """Id of the session that this one was forked from, or whose agent started this subagent; None
-    if there is none."""
+    """Id of the session from which this one was forked, or whose agent started this subagent. None
+    if there is no such session."""
     parent_entry: int | None
-    """Id of the entry of ``parent_session`` at which this session was forked, or its subagent
-    started; None if there is none."""
+    """Id of the entry of ``parent_session`` at which this session was forked or its subagent was
+    started. None if there is no parent session."""
     agent: str
     """The name of the subagent that works in this session, "" for a conversation."""
     side_cost: float
     """Cost in US dollars of model calls without an entry, such as for the session's title."""
     first_message: str
-    """Preview of the first message the user typed."""
+    """Preview of the first message that the user typed in the session."""
     held_by: Holder | None
-    """The running program that holds the session, possibly this one; None if none does."""
+    """The running program that has claimed the session, which may be this one; None if none has."""
     key: str = ""
-    """The key given to the session's run by ``--key``, "" for none."""
+    """The key that the option ``--key`` gave to the session's run; "" if none was given."""
     outcome: "RunOutcome | None" = None
-    """The outcome of the session's last run without a screen; None if there was no such run, or it
-    hasn't ended."""
+    """The outcome of the session's last run without a screen; None if there was no such run, or if
+    the run hasn't ended."""
 
 
 @frozen
@@ -192,21 +197,22 @@ class RunOutcome:
     """The outcome of a run without a screen, and the session's totals at its end."""
 
     reason: str
-    """Why the run ended: the ``reason`` of `tui_agent.agent.events.RunEnded`."""
+    """The reason why the run ended, which is the ``reason`` of `tui_agent.agent.events.RunEnded`.
+    """
     exit_code: int
     check: str | None = None
     """The result of the project's check: "passed" or "failed"; None if no check ran."""
     cost: float = 0.0
     """Cost of the session in US dollars, without calls whose price is unknown."""
     tokens: int = 0
-    """Tokens of all the session's requests and answers, as counted by the providers."""
+    """Number of tokens of all the session's requests and answers, as counted by the providers."""
     files: int = 0
-    """Number of the project's files that were changed."""
+    """Number of files of the project that the run changed."""
 
 
 @frozen
 class SessionTotals:
-    """Totals over all branches of a session: estimated tokens, and US dollars (0 if unknown)."""
+    """Totals over all branches of a session, in estimated tokens and US dollars (0 if unknown)."""
 
     tokens: int
     cost: float
@@ -214,21 +220,24 @@ class SessionTotals:
 
 @frozen
 class DraftText:
-    """The received part of a streamed answer; the JSON of the last call may be incomplete."""
+    """The part of a streamed answer that was received so far.
+
+    The JSON of the last tool call may be incomplete.
+    """
 
     text: str = ""
     reasoning: str = ""
     calls: tuple[ToolCallPart, ...] = ()
     model: str = ""
     started_at: int = 0
-    """When the request was sent, in milliseconds since the epoch."""
+    """Time at which the request was sent, in milliseconds since the epoch."""
     estimate: int = 0
-    """The program's estimate of the request, in tokens."""
+    """The program's estimate of the size of the request, in tokens."""
 
 
 @frozen
 class Unsent:
-    """The user's unsent text: the prompt's text, and the queued messages, oldest first."""
+    """The text that the user has not sent: the prompt, and the queued messages, oldest first."""
 
     text: str = ""
     waiting: tuple[str, ...] = ()
@@ -272,9 +281,9 @@ class SearchHit:
     kind: str
     created_at: int
     snippet: str
-    """The text around the first match, as one line."""
+    """The entry's text around the first match, as one line."""
     highlights: tuple[tuple[int, int], ...] = ()
-    """Start and end of each found word in the snippet, in characters."""
+    """Start and end of each found word, as character offsets in the snippet."""
 
 
 def children(headers: Iterable[EntryHeader]) -> dict[int | None, list[int]]:

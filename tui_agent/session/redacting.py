@@ -1,8 +1,8 @@
-"""Removes given secrets from the whole store: from entries, blobs, the index, drafts and titles.
+"""Removes secrets from all entries, blobs, drafts and titles of the store, and from its index.
 
-This is the only code that changes stored entries. Ids and parents stay; previews, sizes, tokens and
-the search index are rebuilt. Checkpoints lose their snapshots of files with a secret, because undo
-must not write ``[redacted]`` into a file.
+This is the only code that changes stored entries. The ids and parents of entries stay the same;
+previews, sizes, tokens and the search index are computed again. Snapshots of files with a secret
+are removed from checkpoints, because undo must not write ``[redacted]`` into a file.
 """
 
 import sqlite3
@@ -35,7 +35,8 @@ from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.store import Store
 
 DROPPED_IMAGE = "it held a redacted secret"
-"""The reason (``no_before``, ``no_after``) for a snapshot that was removed from a checkpoint."""
+"""The reason (``no_before`` or ``no_after``) stored for a snapshot that was removed from a
+checkpoint because of a secret."""
 
 _TEXTS = (
     ("sessions", "title"),
@@ -47,7 +48,7 @@ _TEXTS = (
     ("unsent", "text"),
     ("unsent", "waiting"),
 )
-"""(table, column) of all texts other than the bodies of entries."""
+"""The table and column of each kind of text other than the bodies of entries."""
 
 _ROW = (
     "SELECT e.id, e.parent_id, e.kind, e.preview, e.tokens, e.created_at, b.body "
@@ -58,10 +59,11 @@ _ROW = (
 
 @frozen
 class StoreFinding:
-    """Where secrets were found. The object is false in a condition if there are no secrets.
+    """How many parts of the store contain secrets. The object is falsy if no secrets were found.
 
-    ``entries`` is the number of entries by session id; ``deleted`` the number of entries in deleted
-    sessions; ``blobs`` is the number of blobs, ``texts`` the number of titles, drafts and so on.
+    ``entries`` is the number of entries by session id, ``deleted`` the number of entries in deleted
+    sessions, ``blobs`` the number of blobs, and ``texts`` the number of titles, drafts and other
+    texts.
     """
 
     entries: Mapping[str, int]
@@ -75,10 +77,10 @@ class StoreFinding:
 
 @frozen
 class Removal:
-    """The secrets to find or remove.
+    """Says which secrets to find or to remove.
 
-    ``estimate`` returns an entry's tokens, to recount changed entries. ``whole`` is (session id,
-    entry id) of an entry to empty along with its copies in forks; None to empty no entry.
+    ``estimate`` returns the number of tokens of an entry that was changed. ``whole`` is (session
+    id, entry id) of an entry to empty along with its copies in forks; None to empty no entry.
     """
 
     forms: SecretForms
@@ -87,7 +89,7 @@ class Removal:
 
 
 def find(store: Store, removal: Removal) -> StoreFinding:
-    """Count the entries, blobs and texts with a secret, and the copies of the entry to empty.
+    """Count the entries, blobs and texts with a secret, and the copies of an entry to empty.
 
     Takes seconds in a large store, so call it in a thread.
     """
@@ -111,7 +113,7 @@ def find(store: Store, removal: Removal) -> StoreFinding:
 
 
 def holders(store: Store, finding: StoreFinding) -> list[SessionInfo]:
-    """Return the sessions of a finding that are held by running programs, including this one."""
+    """Return those sessions with a found secret that running programs, or this one, have open."""
     infos = [store.session(session_id) for session_id in finding.entries]
     return [info for info in infos if info.held_by is not None]
 
@@ -119,8 +121,8 @@ def holders(store: Store, finding: StoreFinding) -> list[SessionInfo]:
 def remove(store: Store, removal: Removal) -> None:
     """Remove the secrets from every row of the store, and empty the entry ``removal.whole``.
 
-    Raises StoreError if that fails; nothing was changed then. The file's free pages and journal may
-    still contain the secrets until `Store.rewrite`.
+    Raises StoreError if the removal fails; nothing is changed in this case. The file's free pages
+    and journal may still contain the secrets until `Store.rewrite`.
     """
     with store.writer() as connection:
         _define(connection, removal.forms)
@@ -146,7 +148,7 @@ def remove(store: Store, removal: Removal) -> None:
 def emptied(entry: Entry) -> Entry:
     """Return an entry with its content replaced by `REMOVED`; tool calls keep their ids and names.
 
-    Raises EntryNotFound for a kind that has no content, such as a checkpoint.
+    Raises EntryNotFound for a kind of entry without content, such as a checkpoint.
     """
     changes: dict[str, object]
     match entry:
@@ -173,8 +175,8 @@ def emptied(entry: Entry) -> Entry:
 def _define(connection: sqlite3.Connection, forms: SecretForms) -> None:
     """Define two SQL functions on a connection.
 
-    ``redacted(text)`` returns the text without the secrets, ``holds(bytes)`` whether bytes contain
-    a secret.
+    ``redacted(text)`` returns the text without the secrets, and ``holds(bytes)`` tells whether the
+    bytes contain a secret.
     """
     connection.create_function("redacted", 1, forms.text, deterministic=True)
     connection.create_function("holds", 1, forms.is_in, deterministic=True)
@@ -192,7 +194,10 @@ def _blobs(connection: sqlite3.Connection) -> list[str]:
 
 
 def _mask_blobs(connection: sqlite3.Connection, forms: SecretForms, at: int) -> dict[str, str]:
-    """Replace blobs that contain secrets with masked blobs; return the new digest of each."""
+    """Replace blobs that contain secrets with blobs whose secrets are masked.
+
+    Returns the new digest of each replaced blob, by the old digest.
+    """
     renamed: dict[str, str] = {}
     for old in _blobs(connection):
         (content,) = connection.execute(
@@ -217,7 +222,8 @@ def _clean_entry(
     try:
         old = entry_from(row)
     except (BodyError, TypeError):
-        # The entry is unreadable or has lost its header: just remove the secrets from its body.
+        # The entry is unreadable or has lost its header, so only the secrets in its body are
+        # removed.
         connection.execute("UPDATE bodies SET body = redacted(body) WHERE key = ?", (key,))
         return
     body = clean(body_of(_without_opaque(old, clean, gone)))
@@ -234,8 +240,8 @@ def completed_again(entry: Entry, estimate: Callable[[Entry], int]) -> Entry:
 def _without_opaque(entry: Entry, clean: Callable[[str], str], gone: frozenset[str]) -> Entry:
     """Return an entry without data in which a secret can't be replaced.
 
-    Such data are the signed reasoning of any answer, a provider's compaction that contains a
-    secret, and snapshots whose blobs are ``gone``.
+    Such data are the signed reasoning of an answer, a provider's compaction that contains a secret,
+    and file snapshots whose blobs are in ``gone``.
     """
     match entry:
         case AssistantEntry(parts=parts):
@@ -263,7 +269,7 @@ def _without_images(change: FileChange, gone: frozenset[str]) -> FileChange:
 
 
 def _same_entries(connection: sqlite3.Connection, store: Store, removal: Removal) -> list[int]:
-    """Return the keys of the entry to empty and of its copies; [] if no entry is emptied."""
+    """Return the keys of the entry to empty and of its copies; [] if no entry is to be emptied."""
     if removal.whole is None:
         return []
     session_id, entry_id = removal.whole

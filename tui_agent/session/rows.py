@@ -1,4 +1,4 @@
-"""Converts an entry to rows of the database and back, and fills in what the store computes."""
+"""Converts entries to rows of the database and back, and fills in computed fields."""
 
 import json
 from collections.abc import Callable
@@ -19,25 +19,28 @@ from tui_agent.session.entries import (
 from tui_agent.session.previews import preview_of
 
 _HEADER = {"id", "parent_id", "kind", "created_at", "preview", "tokens"}
-"""Fields of an entry that are columns of ``entries``, and so are left out of the body."""
+"""Fields of an entry that are columns of the table ``entries``, so that they are left out of the
+entry's body."""
 
 
 _NUL = "\\u0000"
-"""NUL in JSON. An escaped backslash before ``u0000`` looks the same, which does no harm."""
+"""A NUL character as JSON writes it. An escaped backslash before ``u0000`` also matches, which does
+no harm."""
 
 
 class BodyError(Exception):
-    """A stored body is not the JSON of an entry."""
+    """The body that is stored for an entry isn't the JSON of an entry."""
 
 
 def essence_of(entry: Entry) -> Entry:
     """Return an entry without its time and the fields that the store computes.
 
-    Equal results mean that two entries, perhaps in different stores, have the same content.
+    If the results for two entries are equal, the entries have the same content, even if they are in
+    different stores.
     """
     plain: dict[str, object] = {"created_at": 0, "tokens": 0, "scripts": (), "preview": ""}
     if isinstance(entry, ToolResultEntry) and entry.metadata.session is not None:
-        # Earlier versions imported results without the sessions of their subagents.
+        # Earlier versions imported the results of subagents' calls without the subagents' sessions.
         plain["metadata"] = entry.metadata.model_copy(update={"session": None})
     return entry.model_copy(update=plain)
 
@@ -45,10 +48,10 @@ def essence_of(entry: Entry) -> Entry:
 def completed(
     entry: Entry, entry_id: int, parent: int | None, at: int, estimate: Callable[[Entry], int]
 ) -> Entry:
-    """Return an entry ready to be stored: with id, parent, preview, time and tokens.
+    """Return an entry with the fields needed to store it: id, parent, preview, time and tokens.
 
-    ``at`` (milliseconds) and ``estimate`` are used for an entry without time or tokens. Characters
-    that can't be stored are replaced.
+    ``at`` (in milliseconds since the epoch) is used if the entry has no time, and ``estimate`` if
+    it has no tokens. Characters that can't be stored are replaced.
     """
     entry = sound(entry)
     tokens = entry.tokens or estimate(entry)
@@ -67,12 +70,12 @@ def completed(
 def sound(entry: Entry) -> Entry:
     """Return an entry with NULs and lone surrogates in its texts replaced with U+FFFD.
 
-    Returns the same object if it has none.
+    Returns the same object if the entry contains no such characters.
     """
     try:
         if _NUL not in body_of(entry):
             return entry
-    except PydanticSerializationError:  # a surrogate isn't valid UTF-8
+    except PydanticSerializationError:  # A surrogate can't be encoded as UTF-8.
         pass
     return EntryAdapter.validate_python(valid_texts(entry.model_dump(mode="python")))
 
@@ -83,7 +86,7 @@ def body_of(entry: Entry) -> str:
 
 
 def entry_from(row: tuple[int, int | None, str, str, int, int, str | None]) -> Entry:
-    """Return the entry of a row (id, parent_id, kind, preview, tokens, created_at, body).
+    """Return the entry stored in a row (id, parent_id, kind, preview, tokens, created_at, body).
 
     Raises BodyError if the body is missing or isn't valid for this kind of entry.
     """
@@ -105,15 +108,15 @@ def entry_from(row: tuple[int, int | None, str, str, int, int, str | None]) -> E
     if _NUL not in body:
         with suppress(ValidationError):
             return EntryAdapter.validate_json(text)
-    # Older versions stored NULs and lone surrogates, as escapes.
+    # Older versions stored NUL characters and lone surrogates as escapes.
     try:
         return EntryAdapter.validate_python(valid_texts(json.loads(text)))
-    except ValueError as error:  # json's and pydantic's errors are both ValueErrors
+    except ValueError as error:  # The errors of json and pydantic are subclasses of ValueError.
         raise BodyError from error
 
 
 def text_of(entry: Entry) -> str:
-    """Return the text of an entry for searching: all texts and their names, one per line.
+    """Return the text by which an entry is found, with a line for each of its texts and names.
 
     Records of the program, such as the system prompt, contribute only their preview; checkpoints
     contribute the paths of their files.
@@ -125,7 +128,7 @@ def text_of(entry: Entry) -> str:
 
 
 def size_of(entry: Entry) -> int:
-    """Return the number of characters that a reader sees of an entry, including a result's diff."""
+    """Return the number of characters of an entry that the conversation shows, including diffs."""
     if isinstance(entry, SystemEntry):
         return sum(map(len, entry.blocks)) + len(entry.opening)
     size = 0

@@ -1,10 +1,10 @@
-"""The tables of the session file.
+"""Defines the tables of the session file.
 
 Reasons for this design:
 
-- ``entries`` has only headers and is clustered by session, so that the tree of 100,000 entries is
-  read in one short range scan. The JSON bodies are in ``bodies``; a body has no field that is a
-  column of ``entries``.
+- ``entries`` contains only headers and is clustered by session, so that the tree of 100,000 entries
+  is read in one short range scan. The JSON bodies are in ``bodies``; a body contains no field that
+  is a column of ``entries``.
 - ``bodies.key`` and the rowid of ``entries_fts`` are ``session * 2**32 + id`` (`key_of`): one
   integer identifies an entry in the whole file, and the entries of a session are a range.
 - Sessions are numbered with AUTOINCREMENT, so a number is never used twice, and rows left by a
@@ -19,11 +19,11 @@ Reasons for this design:
 import sqlite3
 
 SCHEMA_VERSION = 10
-"""``PRAGMA user_version``: the version of the tables and of the format of entries. Programs that
-know only lower versions refuse the file."""
+"""The version of the tables and of the entries' format, stored as ``PRAGMA user_version``. Programs
+that know only lower versions refuse to open the file."""
 
 APPLICATION_ID = 0x54554941
-"""``PRAGMA application_id``, "TUIA", by which a session file is recognised."""
+"""Value of ``PRAGMA application_id`` ("TUIA") by which a session file is recognised."""
 
 _TABLES = """
 CREATE TABLE sessions (
@@ -125,7 +125,7 @@ CREATE TABLE side_costs (
     purpose TEXT NOT NULL,
     cost REAL NOT NULL
 ) STRICT"""
-"""The single costs whose sum is in ``sessions.side_cost``: US dollars, time and purpose."""
+"""Table of the costs whose sum is in ``sessions.side_cost``, with US dollars, time and purpose."""
 
 UNSENT_TABLE = """
 CREATE TABLE unsent (
@@ -136,8 +136,8 @@ CREATE TABLE unsent (
     updated_at INTEGER NOT NULL,
     PRIMARY KEY (place, program)
 ) STRICT, WITHOUT ROWID"""
-"""Unsent texts by place (session id or directory) and program; ``waiting`` is a JSON array of the
-queued messages."""
+"""Table of the unsent texts by place (a session id or a directory) and program. ``waiting`` is a
+JSON array of the queued messages."""
 
 
 def create(connection: sqlite3.Connection) -> None:

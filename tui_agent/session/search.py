@@ -1,6 +1,7 @@
-"""Full-text search: the text to index for an entry, the query for typed words, and snippets.
+"""Computes the text to index for an entry, the query for typed words, and snippets.
 
-Pure functions: ``entry_table`` and ``forking`` write the index, ``store_reader`` runs the queries.
+The functions are pure. ``entry_table`` and ``forking`` write the index, and ``store_reader`` runs
+the queries.
 
 The index is FTS5 with the ``unicode61`` tokenizer, over text prepared as below. The ``trigram``
 tokenizer would need about four times as much space as the text, and can't find words of two
@@ -20,23 +21,23 @@ from tui_agent.session.entries import Entry
 from tui_agent.session.rows import text_of
 
 INDEXED_CHARS = 20_000
-"""Maximum characters indexed of one entry: three fifths from its beginning, the rest from
-its end."""
+"""Maximum number of characters of one entry that are indexed, of which three fifths are from the
+entry's beginning and the rest from its end."""
 
 _NAME_CHARS = 64
 _NAME_PARTS = 8
-"""Maximum characters and parts of a word that is also indexed by its parts. Longer words
+"""Maximum number of characters, and of parts, of a word whose parts are indexed, too. Longer words
 are data, not names."""
 
 _SNIPPET_BEFORE = 30
 _SNIPPET_CHARS = 140
 
 _RANKED_WORDS = 32
-"""Maximum words of a query that are used for ranking entries; the longest words are used."""
+"""Maximum number of words of a query that are used to rank entries. The longest words are used."""
 _LINES_AROUND = 1
-"""Number of lines shown before and after a matching line."""
+"""Number of lines that a passage contains before and after a matching line."""
 _PASSAGE_CHARS = 240
-"""Maximum characters of a line in a passage."""
+"""Maximum number of characters that are kept of a line in a passage."""
 
 _UNSPACED = (
     "\u0e00-\u0eff",
@@ -50,8 +51,8 @@ _UNSPACED = (
     "\uf900-\ufaff",
     "\U00020000-\U0003ffff",
 )
-"""Character ranges of scripts without spaces between words. (Not a regular expression, because
-compiling one takes 3 ms.)"""
+"""Character ranges of scripts that don't put spaces between words. This isn't a regular expression,
+because compiling one would take 3 ms."""
 _WORD = LazyPattern(r"[A-Za-z0-9]+")
 _CAMEL_BREAK = LazyPattern(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -93,7 +94,7 @@ def match_expression(query: str) -> str | None:
 
 
 def ranked_expression(query: str) -> str | None:
-    """Return the FTS5 expression for entries with any word of the query, None if it has none.
+    """Return the FTS5 expression for entries with any word of the query; None if it has no words.
 
     Only the longest words of a long query are used.
     """
@@ -102,11 +103,11 @@ def ranked_expression(query: str) -> str | None:
 
 
 def passage(text: str, query: str, most_lines: int) -> list[tuple[int, str]]:
-    """Return (line number from 1, line) of the lines that best match a query, in the text's order.
+    """Return the lines that best match a query, each with its number from 1, in the text's order.
 
-    A line's weight is the sum of the weights of its query words; rare words weigh more. Lines next
-    to a chosen line are included if ``most_lines`` permits. Long lines are cut. If no line matches,
-    the first two lines are returned.
+    The weight of a line is the sum of the weights of its query words; rare words weigh more. Lines
+    next to a chosen line are included if ``most_lines`` permits. Long lines are cut. If no line
+    matches, the first two lines are returned.
     """
     lines = text.split("\n")
     lowered = [line.lower() for line in lines]
@@ -128,7 +129,7 @@ def passage(text: str, query: str, most_lines: int) -> list[tuple[int, str]]:
 
 
 def snippet(entry: Entry, query: str) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """Return one line around the first match in an entry, and (start, end) of the line's matches.
+    """Return a line around the first match in an entry, and the start and end of its matches.
 
     If none of the words occurs as typed, the line is the beginning of the entry's text.
     """
@@ -138,7 +139,7 @@ def snippet(entry: Entry, query: str) -> tuple[str, tuple[tuple[int, int], ...]]
     start = 0
     if found := pattern.search(text):
         start = max(0, found.start() - _SNIPPET_BEFORE)
-    # Whitespace is collapsed, so more text is read than shown.
+    # More text is read than is shown, because whitespace is collapsed.
     piece = " ".join(text[start : start + 4 * _SNIPPET_CHARS].split())[:_SNIPPET_CHARS]
     line = ("…" if start else "") + piece
     return line, tuple(match.span() for match in pattern.finditer(line))
@@ -157,7 +158,11 @@ def _is_unspaced(char: str) -> bool:
 
 
 def _separate(text: str) -> str:
-    """Put spaces around characters of scripts without spaces, and between parts of camelCase."""
+    """Return text with spaces added, so that FTS5 finds words that no space separates.
+
+    Spaces are put around each character of a script without spaces, and between the parts of
+    camelCase words.
+    """
     if not text.isascii():
         letters = filter(_is_unspaced, set(text))
         text = text.translate({ord(char): f" {char} " for char in letters})

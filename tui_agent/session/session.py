@@ -1,4 +1,6 @@
-"""Reads and changes one session: its entries, leaf, labels and drafts. Also controls write access.
+"""Reads and changes the entries, leaf, labels and drafts of one session.
+
+Also controls which object may write to the session.
 
 `WriteAccess` decides whether an object may change the session. `History` decides which step undo
 and redo apply to. Every change is committed before the method returns; no events are emitted here.
@@ -41,7 +43,7 @@ from tui_agent.session.tree_index import active_ids
 
 
 class WriteAccess:
-    """One writer's permission to change one session; every change checks it."""
+    """The right of one writer to change one session, which is checked by every change."""
 
     def __init__(
         self, store: Store, session_id: str, writer: str, clock: Clock, *, read_only: bool
@@ -86,7 +88,7 @@ class WriteAccess:
         self._taken_over = False
 
     def release(self, *, has_draft: bool) -> None:
-        """Release the session. A draft that the writer still has is left for `Session.recover`."""
+        """Release the session. The draft of the writer, if any, is left for `Session.recover`."""
         if (self._holding or has_draft) and self._store.read_only is None:
             with self._store.writer() as connection:
                 connection.execute(
@@ -114,7 +116,7 @@ class WriteAccess:
 
         Raises:
             StoreError: nothing can be saved.
-            SessionTakenOver: another writer holds the session now.
+            SessionTakenOver: another writer has taken over the session.
         """
         self._refuse_if_read_only()
         if self._taken_over:
@@ -142,22 +144,23 @@ class WriteAccess:
 
 
 class Session:
-    """One session. Use it from one thread; its `reader` may be used from any.
+    """One session. Use it from one thread only; its `reader` may be used from any thread.
 
-    Every session object has its own leaf, so two programs with the same session open don't move each
-    other's leaf. The store keeps the leaf of the object that appended or moved last, which is where
-    the session is next opened. If another program appends in the meantime, the two programs' entries
-    are on different branches.
+    Every session object has its own leaf, so two programs with the same session open don't move
+    each other's leaf. The store keeps the leaf of the object that appended or moved last, which is
+    where the session is next opened. If another program appends in the meantime, the two programs'
+    entries are on different branches.
 
-    An object that called `hold` checks on every change that it still holds the session. Once another
-    program has taken over the session, a change raises `SessionTakenOver` and stores nothing, and
-    the object can only read; forking at its leaf keeps everything it stored. An object that never
-    called `hold` changes the session without this check.
+    An object that called `hold` checks on every change that it still holds the session. Once
+    another program has taken over the session, a change raises `SessionTakenOver` and stores
+    nothing, and the object can only read; forking at its leaf keeps everything it stored. An object
+    that never called `hold` changes the session without this check.
 
     Args:
-        store: The store that has the session.
+        store: The store that contains the session.
         session_id: The whole id.
-        estimate: Returns an entry's tokens; called for entries appended without ``tokens``.
+        estimate: Returns the number of tokens of an entry; called for entries that are appended
+            without ``tokens``.
         clock: Returns the time that is stored with a change; the store's clock by default.
         read_only: Refuse all changes.
 
@@ -180,7 +183,7 @@ class Session:
         self._clock = clock or store.clock
         self._number = store.number(session_id)
         self.reader = EntryReader(store, self._number)
-        """Reads entries of all branches; thread-safe."""
+        """Reads the session's entries on all branches. The reader is thread-safe."""
         self._go_to(store.session(session_id).leaf)
         self._writer = store.new_writer(self)
         self._access = WriteAccess(
@@ -193,9 +196,10 @@ class Session:
     def beside(self, leaf: int | None) -> "Session":
         """Return another object for this session, to work on another branch in the same thread.
 
-        It begins at ``leaf``, None for the beginning. Its entries are stored, but its leaf is not:
-        the session is never opened there, and its moves are not logged. It shares this object's
-        write access, so after a takeover neither can change the session.
+        The object's leaf is ``leaf`` at first; None stands for the beginning of the session. Its
+        entries are stored, but its leaf is not, so the session is never opened at that leaf, and
+        moves are not logged. The object shares this object's write access, so after a takeover
+        neither can change the session.
 
         Raises:
             EntryNotFound: there is no such entry.
@@ -210,8 +214,8 @@ class Session:
 
     def _go_to(self, leaf: int | None) -> None:
         self.leaf = leaf
-        """Id of the entry that the next one is appended to, None for the beginning. Only this class
-        sets it."""
+        """Id of the entry below which the next entry is appended; None for the beginning of the
+        session. Only this class sets the attribute."""
         self._path_ids: array[int] | None = None
         self._active: list[Entry] | None = None
 
@@ -219,12 +223,12 @@ class Session:
 
     @property
     def info(self) -> SessionInfo:
-        """The session's data for lists, read from the store."""
+        """The session's data for lists of sessions, read from the store."""
         return self.store.session(self.id)
 
     @property
     def read_only(self) -> bool:
-        """Whether the session was opened read-only or taken over, or the file can't be written."""
+        """True if the session is read-only or was taken over, or if the file can't be written."""
         return self._access.read_only
 
     def set_title(self, title: str) -> None:
@@ -235,7 +239,7 @@ class Session:
             )
 
     def add_cost(self, dollars: float, purpose: Purpose = Purpose.OTHER) -> None:
-        """Add the cost in US dollars of a model call that has no entry, such as one for a title."""
+        """Add the cost, in US dollars, of a model call without an entry, such as for a title."""
         with self._access.changing() as connection:
             connection.execute(
                 "UPDATE sessions SET side_cost = side_cost + ? WHERE number = ?",
@@ -251,9 +255,10 @@ class Session:
     def append(self, entry: Entry, *, moves_leaf: bool = True) -> Entry:
         """Append an entry below the leaf, move the leaf to it, and return it as stored.
 
-        The entry is committed when this returns. Its id, parent and preview are filled in, as are its
-        time and tokens if they are 0. An assistant entry also deletes this object's draft. With
-        ``moves_leaf=False`` the leaf stays, so that the next entry becomes a sibling.
+        The entry is committed when this method returns. Its id, parent and preview are filled in,
+        and so are its time and tokens if they are 0. If it is an assistant entry, this object's
+        draft is deleted. With ``moves_leaf=False``, the leaf isn't moved, so that the next entry
+        becomes a sibling.
 
         Raises:
             StoreError: nothing was stored, and the leaf did not move.
@@ -261,7 +266,10 @@ class Session:
         return self._append(self.leaf, [entry], moves_leaf=moves_leaf)[0]
 
     def append_many(self, entries: Iterable[Entry]) -> list[Entry]:
-        """Append entries, each below the one before it, in one transaction; see `append`."""
+        """Append a chain of entries in one transaction; see `append`.
+
+        Each entry becomes the parent of the next one.
+        """
         return self._append(self.leaf, list(entries))
 
     def _append(
@@ -321,13 +329,16 @@ class Session:
         )
 
     def entries(self, ids: Iterable[int]) -> list[Entry]:
-        """Return entries in the order of ``ids``, without unknown and damaged entries."""
+        """Return the entries with the given ids, except unknown and damaged ones.
+
+        The entries are in the order of ``ids``.
+        """
         return self.reader.entries(ids)
 
     def path(self, leaf: int | None = None) -> list[Entry]:
         """Return the entries from the root to the session's leaf, or to the entry ``leaf``.
 
-        Damaged entries are left out. All others are read, which is slow in a long session: prefer
+        Damaged entries are left out. All others are read, which is slow in a long session. Prefer
         `active_path`, or `path_outline` and `entries` for a few entries.
 
         Raises:
@@ -336,11 +347,11 @@ class Session:
         return self.reader.entries(self._ids() if leaf is None else self.reader.ids_to(leaf))
 
     def active_path(self) -> list[Entry]:
-        """Return the entries of the path to the leaf that a request depends on, root first.
+        """Return those entries of the leaf's path on which a request depends, root first.
 
         These are all entries from the first entry that the last compaction kept, and the earlier
-        entries that are still in effect: see `tui_agent.session.tree_index.active_ids`. They give the
-        same request as the whole `path`. For another leaf use `EntryReader.load_active`.
+        entries that are still in effect: see `tui_agent.session.tree_index.active_ids`. They give
+        the same request as the whole `path`. For another leaf use `EntryReader.load_active`.
         """
         if self._active is None:
             self._active = self.reader.entries(
@@ -349,9 +360,9 @@ class Session:
         return list(self._active)
 
     def path_outline(self) -> Outlines:
-        """Return id, kind and size of the entries on the path to the leaf, root first.
+        """Return the id, kind and size of each entry on the path to the leaf, root first.
 
-        Much faster than reading headers.
+        This is much faster than reading the headers.
         """
         return self.reader.spine().outline(self._ids()[:])
 
@@ -366,17 +377,18 @@ class Session:
         return at < len(ids) and ids[at] == entry_id
 
     def returns(self) -> list[int]:
-        """Return the ids on the path at which the user went back and began a new branch.
+        """Return the ids on the path at which the user began a new branch after going back.
 
-        Root first; see `tui_agent.session.tree_index.Spine.returns`.
+        The ids begin with the one nearest to the root; see
+        `tui_agent.session.tree_index.Spine.returns`.
         """
         return self.reader.spine().returns(self._ids())
 
     def departures(self, ids: Iterable[int]) -> dict[int, int]:
-        """Return, for each of ``ids`` not on the path, the first entry of its branch.
+        """Return, for each of ``ids`` that isn't on the path, the first entry of its branch.
 
-        This is the entry itself, or the ancestor, whose parent is on the path. If no ancestor is on
-        the path, it is the root.
+        The first entry of a branch is the one whose parent is on the path. If no ancestor of an id
+        is on the path, it is the root.
         """
         return self.reader.spine().departures(self._ids(), ids)
 
@@ -387,7 +399,7 @@ class Session:
     def skeleton(self) -> Headers:
         """Return the headers of all entries of the session, by ascending id.
 
-        Each header is read when it is used, see `skeleton.Headers`.
+        Each header is read when it is first used, see `skeleton.Headers`.
         """
         return self.reader.skeleton()
 
@@ -411,7 +423,7 @@ class Session:
         return self.leaf
 
     def redo(self) -> int | None:
-        """Redo the last undone step, and return the new leaf.
+        """Redo the last undone step, and return the session's new leaf.
 
         Raises NothingToUndo if nothing was undone since the last new step.
         """
@@ -484,9 +496,10 @@ class Session:
     def recover(self) -> AssistantEntry | None:
         """Append the drafts left by programs that ended, as interrupted answers; return the newest.
 
-        Each is appended below the leaf that its program had; if this object has the same leaf, its
-        leaf moves to the answer. This object's own draft is included; the drafts of other live
-        programs are not. Returns None if there was nothing to append, or the session is read-only.
+        Each answer is appended below the leaf that its program had. If this object has the same
+        leaf, its leaf moves to the answer. This object's own draft is included; the drafts of other
+        live programs are not. Returns None if there was nothing to append, or the session is
+        read-only.
         """
         if self.read_only:
             return None
@@ -503,7 +516,7 @@ class Session:
     # -- holding -----------------------------------------------------------------------------------
 
     def hold(self, *, take_over: bool = False) -> None:
-        """Claim the session for this object. Does nothing if the object already holds it.
+        """Claim the session for this object. Does nothing if the object has already claimed it.
 
         With ``take_over``, the session is claimed even if another live object holds it. The next
         change by that object then raises SessionTakenOver.
@@ -516,7 +529,7 @@ class Session:
         self._access.hold(take_over=take_over)
 
     def check_for_take_over(self) -> bool:
-        """Return True if the session was taken over from this object; reads one row.
+        """Return True if another object has taken the session over from this one. Reads one row.
 
         Always False for an object that doesn't hold the session. Raises SessionNotFound if the
         session was deleted for good.
@@ -524,9 +537,9 @@ class Session:
         return self._access.check_for_take_over()
 
     def release(self) -> None:
-        """Release the session. This object's draft, if any, is then left for `recover`.
+        """Release this object's claim on the session. A draft is then left for `recover`.
 
-        An object made by `beside` deletes its draft instead, and the session stays held.
+        An object made by `beside` deletes its draft instead, and the session remains claimed.
         """
         if self._is_beside:
             self.clear_draft()
@@ -536,7 +549,7 @@ class Session:
 
 
 def session_to_read(store: Store, session_id: str) -> Session:
-    """Return a session object that refuses all changes; raises SessionNotFound."""
+    """Return an object that reads the session and refuses all changes; raises SessionNotFound."""
     return Session(store, session_id, estimate=_count_nothing, read_only=True)
 
 

@@ -1,4 +1,4 @@
-"""The headers of a session's entries as a sequence; previews and times are read on first use."""
+"""Keeps the headers of a session's entries; previews and times are read when first used."""
 
 import re
 from bisect import bisect_left
@@ -10,14 +10,14 @@ from tui_agent.session.records import EntryHeader
 from tui_agent.session.tree_index import KIND_LETTERS, KIND_OF_CODE, UNKNOWN_KIND
 
 SILENT_CALL: Final = KIND_LETTERS["assistant"].upper()
-"""The letter for an answer that only calls tools."""
+"""The letter that stands for an answer that only calls tools."""
 
 _KINDS: Final = {**KIND_OF_CODE, ord(SILENT_CALL): "assistant"}
 
 _NEAR: Final = 64
-"""Number of neighbouring headers that are read together."""
+"""Number of neighbouring entry headers that are read together."""
 _CACHED_HEADERS: Final = 4_096
-"""Maximum headers kept in memory."""
+"""Maximum number of entry headers that are kept in memory."""
 
 
 def is_silent_call(preview: str) -> bool:
@@ -29,10 +29,10 @@ def is_silent_call(preview: str) -> bool:
 
 
 class Headers(Sequence[EntryHeader]):
-    """The headers of entries by ascending id, as a sequence that reads a header when it is used.
+    """A sequence of entry headers, by ascending id, that reads a header when it is first used.
 
-    ``ids``, ``letters`` (from `KIND_LETTERS`, or `SILENT_CALL`) and ``tokens`` have one item per
-    entry. ``parents`` has the parent of each entry whose parent isn't the id before its own.
+    ``ids``, ``letters`` (from `KIND_LETTERS`, or `SILENT_CALL`) and ``tokens`` contain one item per
+    entry. ``parents`` contains the parent of each entry whose parent isn't the preceding id.
     ``read`` returns the headers of given ids. Indexes and positions count from the beginning of
     this sequence.
     """
@@ -77,9 +77,9 @@ class Headers(Sequence[EntryHeader]):
         return part
 
     def hung(self, parents: Mapping[int, int | None]) -> "Headers":
-        """Return the same headers with different parents for some entries, for drawing the tree.
+        """Return the same headers with different parents for some entries, to draw the tree.
 
-        The parents are used by `runs`; the headers themselves keep theirs.
+        Only `runs` uses these parents. The headers themselves are unchanged.
         """
         return Headers(
             self.ids, self.letters, self.tokens, {**self._parents, **parents}, self._read
@@ -99,8 +99,8 @@ class Headers(Sequence[EntryHeader]):
     def runs(self) -> list[tuple[int, int | None]]:
         """Return, for each run, the index of its first entry and the index of that entry's parent.
 
-        In a run, each entry's parent is the entry before it. The second index is None for a root,
-        or if the parent isn't in this sequence.
+        A run is a series of entries in which each entry's parent is the entry before it. The second
+        index is None for a root, or if the parent isn't in this sequence.
         """
         if not self.ids:
             return []
@@ -128,7 +128,7 @@ class Headers(Sequence[EntryHeader]):
         return _KINDS[self.letters[at]]
 
     def of_kinds(self, kinds: Iterable[str]) -> list[int]:
-        """Return the indexes of the entries of some kinds, ascending."""
+        """Return the ascending indexes of the entries of the given kinds."""
         letters = "".join(KIND_LETTERS[kind] for kind in kinds)
         wanted = letters + (SILENT_CALL if KIND_LETTERS["assistant"] in letters else "")
         return [match.start() for match in re.finditer(f"[{wanted}]".encode(), self.letters)]
@@ -154,7 +154,7 @@ class Headers(Sequence[EntryHeader]):
             self._at_hand.update(
                 (header.id, header) for header in self._read(self.ids[start : start + _NEAR])
             )
-        # A header that has become unreadable has only its id and tokens.
+        # If a header has become unreadable, only its id and tokens are known.
         return self._at_hand.get(entry_id) or EntryHeader(
             entry_id, None, "", preview="", tokens=self.tokens[at], created_at=0, size=0
         )

@@ -1,8 +1,8 @@
-"""Changes the store, which has all sessions of a user in one SQLite file.
+"""Changes the store, which is the SQLite file that contains all sessions of a user.
 
-It creates, renames, forks and deletes whole sessions, and stores blobs, unsent texts, and the keys
-and outcomes of runs without a screen. `Session` changes the contents of a session, in transactions
-of `Store.writer`.
+The module creates, renames, forks and deletes whole sessions. It also stores blobs, unsent texts,
+and the keys and outcomes of runs without a screen. `Session` changes the contents of a session, in
+transactions of `Store.writer`.
 """
 
 import json
@@ -28,11 +28,12 @@ from tui_agent.session.ids import Clock, now, uuid7
 from tui_agent.session.records import RunOutcome, SessionInfo, Unsent
 from tui_agent.session.store_reader import Connecting, StoreReader
 
-# Which blobs are snapshots of files, and how many of them are deleted when they exceed the limit.
+# These say which blobs are snapshots of files, and how many of them are deleted when they exceed
+# the limit.
 
 _KEPT_SHARE = 0.8
-"""Share of the limit that snapshots still take after some were deleted. It is less than 1, so that
-they don't exceed the limit again soon."""
+"""Share of the size limit that the remaining file snapshots may take after some were deleted. It is
+less than 1, so that the limit isn't exceeded again soon."""
 
 _IMAGES = """
 SELECT digest, length(content) FROM blobs WHERE digest IN (
@@ -54,15 +55,16 @@ _DIGEST = LazyPattern(r'"(?:full_output|blob)":"([0-9a-f]{64})"')
 
 
 _ABANDONED = 24 * 3600 * 1000
-"""Milliseconds after which another program may delete what a killed program left behind."""
+"""Number of milliseconds after which the sessions that a killed program left behind may be deleted
+by another program."""
 
 RETENTION_MS = 90 * 24 * 3600 * 1000
-"""Milliseconds after which saved unsent text is deleted."""
+"""Number of milliseconds after which saved unsent text is deleted."""
 _AND_SUBAGENTS = " OR (parent_session = ? AND agent != '')"
 
 
 class Store(StoreReader):
-    """All sessions of a user. `StoreReader` has the methods that only read.
+    """All sessions of a user, in one file. `StoreReader` defines the methods that only read.
 
     Methods may be called from any thread; each thread reads through its own connection.
 
@@ -90,7 +92,8 @@ class Store(StoreReader):
             Database(path, busy_timeout=busy_timeout, read_only=read_only, migrations=migrations)
         )
         self.writer: Connecting = self._database.write
-        """Opens a write transaction for a ``with`` block; it is rolled back if the block raises."""
+        """Opens a write transaction for a ``with`` block. The transaction is rolled back if the
+        block raises an exception."""
         self.clock = clock
         self._writer_numbers = count(1)
 
@@ -118,8 +121,8 @@ class Store(StoreReader):
         """Create an empty session and return it.
 
         ``parent`` is the id of the session that the new one comes from and the id of the entry
-        there, None if it comes from none. ``agent`` is the name of the subagent that works in the
-        new session, "" for none.
+        there, or None if there is no such session. ``agent`` is the name of the subagent that works
+        in the new session, "" for none.
         """
         with self.writer() as connection:
             forking.insert_session(
@@ -152,7 +155,7 @@ class Store(StoreReader):
     def delete(self, session_id: str) -> None:
         """Mark a session and its subagents' sessions as deleted; `purge` deletes them permanently.
 
-        Until then, `undelete` brings them back. Raises SessionNotFound, or SessionHeld if a running
+        Until then, `undelete` can restore them. Raises SessionNotFound, or SessionHeld if a running
         program holds the session.
         """
         if holder := self.session(session_id).held_by:
@@ -165,17 +168,18 @@ class Store(StoreReader):
         )
 
     def undelete(self, session_id: str) -> None:
-        """Bring back a deleted session and its subagents' sessions.
+        """Restore a deleted session and the sessions of its subagents.
 
-        Raises SessionNotFound if it was purged, or StoreError if another session now has its key.
+        Raises SessionNotFound if the session was purged, or StoreError if another session now has
+        its key.
         """
         self._change(session_id, "deleted_at = NULL, deleted_by = NULL", (), with_subagents=True)
 
     def purge(self) -> int:
         """Permanently delete the sessions that this program marked as deleted; return their number.
 
-        Also deletes, and counts, what killed programs left behind more than a day ago: sessions
-        marked as deleted, and empty sessions. Call it when the program ends.
+        Also deletes and counts the empty sessions and the sessions marked as deleted that killed
+        programs left behind more than a day ago. Call this method when the program ends.
         """
         longest_ago = self.clock() - _ABANDONED
         with self.reader() as connection:
@@ -193,7 +197,7 @@ class Store(StoreReader):
         return len(numbers)
 
     def fork(self, session_id: str, at_entry: int | None) -> SessionInfo:
-        """Copy the path to an entry into a new session, and return that session.
+        """Copy the path from the root to an entry into a new session, and return that session.
 
         If ``at_entry`` is None, the new session is empty. Branches of subagents started on the path
         are copied, too. Entries keep their ids, so that every ``#412`` in summaries and answers
@@ -211,7 +215,8 @@ class Store(StoreReader):
             at = self.clock()
             number = forking.begin(connection, source, at_entry, fork=(new_id, self._token), at=at)
             leaf, ids_to_copy = forking.path_to(connection, source, at_entry)
-        # Copying 100,000 entries takes seconds. Other programs can write between the chunks.
+        # Copying 100,000 entries takes seconds, so it is done in chunks, between which other
+        # programs can write.
         for ids in entry_table.chunks(ids_to_copy):
             with self.writer() as connection:
                 forking.copy(connection, source, number, ids)
@@ -228,10 +233,10 @@ class Store(StoreReader):
     def trim_file_images(self, limit: int) -> int:
         """Delete the oldest snapshots if all snapshots together take more than ``limit`` bytes.
 
-        Stops when the snapshots take at most 80 % of the limit. They may still take more, because a
-        blob that is also an output or an attached image is kept. Checkpoints still refer to the
-        deleted blobs. Returns the number of deleted snapshots. Slow in a large store, so call it in
-        a thread.
+        Deletes until the snapshots take at most 80 % of the limit. They may still take more,
+        because a blob that is also an output or an attached image is kept. Checkpoints still refer
+        to the deleted blobs. Returns the number of deleted snapshots. The method is slow in a large
+        store, so call it in a thread.
         """
         with self.reader() as connection:
             images: list[tuple[str, int]] = connection.execute(_IMAGES).fetchall()
@@ -254,7 +259,7 @@ class Store(StoreReader):
         return len(dropped)
 
     def rewrite(self) -> None:
-        """Rewrite the file, so that nothing deleted can be recovered from it.
+        """Rewrite the session file, so that deleted data can't be recovered from it.
 
         Takes seconds in a large store. Raises StoreError if the file can't be rewritten now, for
         example because another program is using it.
@@ -262,16 +267,16 @@ class Store(StoreReader):
         self._database.rewrite()
 
     def keep_unsent(self, place: str, unsent: Unsent) -> None:
-        """Save the user's unsent text, in case of a crash; delete the saved text if it is empty.
+        """Save the user's unsent text, in case of a crash. An empty text deletes the saved one.
 
         ``place`` is the session's id, or the working directory if there is no session yet. Each
-        program has its own text at a place.
+        running program has its own text for a session or directory.
         """
         self.announce()
         key = valid(place), self._token
         with self.writer() as connection:
             if unsent:
-                # The times must differ, and two programs may end within the same millisecond.
+                # The times must differ, but two programs may end within the same millisecond.
                 connection.execute(
                     "INSERT OR REPLACE INTO unsent (place, program, text, waiting, updated_at) VALUES (?, ?, ?, ?, "
                     "max(?, (SELECT coalesce(max(updated_at), 0) + 1 FROM unsent WHERE place = ?)))",
@@ -281,11 +286,12 @@ class Store(StoreReader):
                 connection.execute("DELETE FROM unsent WHERE place = ? AND program = ?", key)
 
     def take_unsent(self, place: str, *, only_own: bool = False) -> Unsent:
-        """Delete the texts that this or ended programs saved at a place, and return them joined.
+        """Delete and return the unsent texts that this or ended programs saved at a place, joined.
 
-        The oldest text comes first; prompts are separated by an empty line. With ``only_own``, only
-        this program's texts are taken. Texts of other running programs stay. Texts older
-        than 90 days are deleted without being returned.
+        A place is the id of a session, or a working directory. The oldest text comes first, and
+        prompts are separated by an empty line. With ``only_own``, only this program's texts are
+        taken. Texts of other running programs stay. Texts older than 90 days are deleted without
+        being returned.
         """
         texts: list[str] = []
         waiting: list[str] = []

@@ -1,7 +1,7 @@
-"""Reads the session file: lists of sessions, totals, blobs, and search in all sessions.
+"""Reads lists of sessions, totals and blobs from the session file, and searches all sessions.
 
-It also finds out which programs are running (`StoreReader.alive`), from lock files in a directory
-beside the session file. Lock files of ended programs are deleted.
+`StoreReader.alive` finds out which programs are running, from lock files in a directory beside the
+session file. Lock files of ended programs are deleted.
 """
 
 import json
@@ -37,8 +37,8 @@ from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.search import match_expression, ranked_expression, snippet
 
 _CONSIDERED = 2_000
-"""Maximum matches of a search that are sorted by time. If there are more, only the matches in the
-newest sessions are considered."""
+"""Maximum number of matches of a search that are sorted by time. If there are more matches, only
+those in the newest sessions are considered."""
 
 _MENTIONABLE = kinds(lambda kind: kind.is_mentionable)
 
@@ -49,10 +49,10 @@ _IS_TYPED = (
     "SELECT p.kind, p.parent_id FROM up JOIN entries AS p ON p.session = e.session AND p.id = up.above "
     f"WHERE up.kind IN ({_STATES})) SELECT 1 FROM up WHERE kind = 'subagent')"
 )
-"""SQL condition that the entry ``e`` isn't the task at the beginning of a subagent's branch."""
+"""SQL condition that is true unless the entry ``e`` is the task that begins a subagent's branch."""
 
 _NAMED = 10
-"""Maximum sessions named in the error for an ambiguous part of an id."""
+"""Maximum number of sessions that the error message for an ambiguous part of an id names."""
 _INFO_COLUMNS = (
     "id, cwd, title, created_at, updated_at, model, entry_count, leaf, parent_session, parent_entry, agent, side_cost, "
     "first_message, key, outcome, holder, holder_pid, holder_host, held_since"
@@ -60,7 +60,8 @@ _INFO_COLUMNS = (
 
 
 Connecting = Callable[[], AbstractContextManager[sqlite3.Connection]]
-"""A function that returns a context manager, which gives a connection to the session file."""
+"""Function that returns a context manager, whose ``with`` block gets a connection to the session
+file."""
 
 
 class StoreReader:
@@ -69,7 +70,7 @@ class StoreReader:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.reader: Connecting = database.read
-        """Gives the calling thread's connection for reading, in a ``with`` block."""
+        """Returns a context manager that gives the calling thread's connection for reading."""
         self.path = database.path
         self._token = uuid7(now())
         self._locks = LivenessLocks(self.path.with_name(self.path.name + ".locks"))
@@ -77,11 +78,14 @@ class StoreReader:
 
     @property
     def read_only(self) -> StoreError | None:
-        """The error to raise for a change, None if the file can be written."""
+        """The error that every change raises; None if the session file can be written."""
         return self._database.refusal
 
     def damage(self) -> str:
-        """Return a line that describes damage to the file; "" if none. Reads the whole file."""
+        """Return a line that describes damage to the session file; "" if the file is not damaged.
+
+        Reads the whole file.
+        """
         try:
             with self.reader() as connection:
                 found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
@@ -166,8 +170,8 @@ class StoreReader:
         """Return a session's totals; raises SessionNotFound.
 
         The tokens are the sum over all the session's entries. The cost includes model calls without
-        an entry. In a fork, it doesn't include the copied entries, which the original session paid
-        for.
+        an entry. In a fork, it doesn't include the copied entries, because the original session
+        paid for them.
         """
         number = self.number(session_id)
         with self.reader() as connection:
@@ -184,7 +188,7 @@ class StoreReader:
         """Return the US dollars spent in all sessions on each of the last ``days`` local days.
 
         The last day is the day of ``now``. The days ascend; days without costs are left out.
-        Entries copied by a fork count once.
+        Entries that a fork copied are counted only once.
         """
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
         first = midnight - timedelta(days=days - 1)
@@ -193,10 +197,10 @@ class StoreReader:
         return {date.fromisoformat(day): spent[day] for day in sorted(spent)}
 
     def side_costs(self, session_id: str) -> list[SideCost]:
-        """Return the costs of a session's model calls without an entry, oldest first.
+        """Return the costs of a session's model calls that have no entry, oldest first.
 
-        Sessions of old versions have none, and purposes that this version doesn't know are left
-        out. Raises SessionNotFound.
+        Sessions of old versions have no such costs. Costs with a purpose that this version doesn't
+        know are left out. Raises SessionNotFound.
         """
         number = self.number(session_id)
         with self.reader() as connection:
@@ -212,8 +216,8 @@ class StoreReader:
     def subagent_requests(self, session_id: str) -> list[RequestRecord]:
         """Return the requests made in the separate sessions of a session's subagents.
 
-        Only old versions gave subagents sessions; today's subagents work on branches. Slow if there
-        are many.
+        Only old versions gave subagents sessions; today's subagents work on branches. The method is
+        slow if there are many such sessions.
         """
         with self.reader() as connection:
             numbers = connection.execute(
@@ -226,7 +230,10 @@ class StoreReader:
             return records
 
     def number(self, session_id: str) -> int:
-        """Return a session's number in the file; raises SessionNotFound if unknown or deleted."""
+        """Return the number of a session in the file.
+
+        Raises SessionNotFound if the session is unknown or deleted.
+        """
         with self.reader() as connection:
             row = connection.execute(
                 "SELECT number FROM sessions WHERE id = ? AND deleted_at IS NULL", (session_id,)
@@ -258,8 +265,8 @@ class StoreReader:
         All branches of all sessions are searched, or only those of ``session_id``, or of the
         sessions with the directory ``cwd``; if there are very many matches, only those in the
         newest sessions are considered. If the last word ends with a letter or digit, it also
-        matches longer words that begin with it. No character has a special meaning. Empty if the
-        query has no words.
+        matches longer words that begin with it. No character has a special meaning. The result is
+        empty if the query has no words.
         """
         if session_id is None:
             span = (0, key_of(1 << 30, 0))
@@ -307,13 +314,13 @@ class StoreReader:
             return [entry_id for (entry_id,) in rows]
 
     def matching(self, query: str, session_id: str) -> list[int]:
-        """Return the ids of all entries of a session that match as in `search`, ascending."""
+        """Return the ascending ids of all entries of a session that `search` would find."""
         span = key_range(self.number(session_id))
         expression = match_expression(query)
         if expression is None:
             return []
-        # The ids are fetched as one JSON text: a query of one letter may match every entry, and
-        # fetching a row for each takes longer than finding them.
+        # The ids are fetched as one JSON text, because a query of one letter may match every entry,
+        # and fetching a row for each entry takes longer than finding them.
         with self.reader() as connection:
             (found,) = connection.execute(
                 "SELECT json_group_array(id) FROM (SELECT rowid & 4294967295 AS id FROM entries_fts "
@@ -325,9 +332,9 @@ class StoreReader:
     def mentionable(self, session_id: str, query: str, limit: int) -> list[EntryHeader]:
         """Return the headers of up to ``limit`` mentionable entries that match a query.
 
-        First come entries whose id begins with the query, then entries whose preview contains it,
-        then entries whose preview contains its letters in order; each group newest first. Takes
-        tenths of a second for 100,000 entries, so call it in a thread.
+        Entries whose id begins with the query come first, then entries whose preview contains the
+        query, and then entries whose preview contains its letters in order. Each group is sorted
+        from newest to oldest. Takes tenths of a second for 100,000 entries, so call it in a thread.
         """
         number = self.number(session_id)
         query = valid(query)
@@ -354,9 +361,9 @@ class StoreReader:
     def typed_in(self, project: Path | str | None, limit: int) -> list[TypedText]:
         """Return up to ``limit`` distinct messages and commands that the user typed, newest first.
 
-        Shell commands begin with ``!``, or ``!!`` if they weren't sent to the model. With
-        ``project``, only texts from sessions in this directory or below. Tasks of subagents are
-        left out.
+        Shell commands begin with ``!``, or with ``!!`` if they weren't sent to the model. With
+        ``project``, only texts from sessions in or below this directory are returned. Tasks of
+        subagents are left out.
         """
         found: dict[str, TypedText] = {}
         where = ""
@@ -395,7 +402,8 @@ class StoreReader:
     def alive(self, writer: str | None) -> bool:
         """Return True if a writer named by `Store.new_writer` still exists, in any program.
 
-        For a writer of another program, True if that program is running. False for None.
+        For a writer of another program, the result is True if that program is running. False if
+        ``writer`` is None.
         """
         if writer is None:
             return False
@@ -407,9 +415,10 @@ class StoreReader:
     def _left_empty(
         self, connection: sqlite3.Connection, *, before: int | None = None
     ) -> list[int]:
-        """Return the numbers of sessions with neither entries nor title, whose program has ended.
+        """Return the numbers of sessions without entries and title whose program has ended.
 
-        With ``before`` (milliseconds since the epoch), sessions used since then are left out.
+        With ``before`` (in milliseconds since the epoch), sessions that were used since that time
+        are left out.
         """
         rows = connection.execute(
             "SELECT number, holder, updated_at FROM sessions WHERE entry_count = 0 AND title = ''"
@@ -433,7 +442,8 @@ class StoreReader:
 def _mentions(query: str) -> tuple[str, list[str]]:
     """Return an SQL condition and its values for sessions that contain all words of a query.
 
-    All the words may be in the title, first message, directory and id, or all in one entry.
+    A session matches if all words are in its title, first message, directory and id, or if all
+    words are in one of its entries.
     """
     words = query.split()
     column = "title || ' ' || first_message || ' ' || cwd || ' ' || id"

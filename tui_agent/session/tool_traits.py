@@ -1,4 +1,4 @@
-"""Traits of tools (such as reading, writing, repeating), looked up by the name in a tool call."""
+"""Defines the traits of tools, such as whether they read or write, by the name in a tool call."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -15,43 +15,49 @@ class ToolTraits:
 
     kind: ToolKind = "other"
     other_names: str = ""
-    """Other programs' names for such a tool, in lower case without hyphens or underscores."""
+    """Names that such a tool has in other programs, in lower case without hyphens or underscores.
+    """
     imported_names: tuple[str, ...] = ()
-    """Names, in imported sessions, of tools that read, write or wait like this one."""
+    """Names that tools which read, write or wait like this one have in imported sessions."""
     explores: bool = False
     """Whether subagents that may only explore can use the tool."""
     starts_agents: bool = False
     basic: bool = False
     """Whether the tool is offered to small models, too."""
     reads: bool = False
-    """Whether the result shows the content of the file that the call names."""
+    """Whether a result of the tool shows the content of the file that the call names."""
     writes: bool = False
-    """Whether the call changes the file that it names."""
+    """Whether a call of the tool changes the file that the call names."""
     waits: bool = False
-    """Whether the result shows the progress of something that takes time, such as a job."""
+    """Whether a result of the tool shows the progress of something that takes time, such as a job.
+    """
     repeatable: bool = False
-    """Whether a newer result makes an earlier successful result of an identical call redundant."""
+    """Whether a newer result makes the earlier successful result of an identical call redundant."""
     repeats_failures: bool = False
-    """Whether ``repeatable`` also applies to failed results, both earlier and newer."""
+    """Whether ``repeatable`` also applies if the earlier or the newer result has failed."""
     quotes: bool = False
-    """Whether the output quotes stored text, so that error messages in it aren't new errors."""
+    """Whether the output quotes stored text, so that error messages in the output aren't new
+    errors."""
     shows_past: bool = False
-    """Whether the output quotes the session's own past, so that searches in the session skip it."""
+    """Whether the output quotes earlier entries of the session, so that searches in the session
+    skip the output."""
     state: Literal["", "list", "text"] = ""
-    """Which results a compaction keeps besides its summary: "list": the newest result, whose list
-    may be shortened; "text": the newest result with each title; "": none."""
+    """Which of the tool's results a compaction keeps besides its summary. "list" is the newest
+    result, whose list may be shortened; "text" is the newest result with each title; "" is none."""
     protected: bool = False
-    """Whether the tool's results are never pruned; the settings may name other tools instead."""
+    """Whether the tool's results are never pruned. The settings may name other tools instead."""
     counts: str = ""
-    """Singular noun for what the results count (``match``), shown when small calls share a row; ""
-    for a tool whose calls have a row each."""
+    """Singular noun for what the results count (``match``), which is shown when small calls share a
+    row. "" for a tool each of whose calls has its own row."""
     runs_of: str = "call"
-    """Singular noun for what a call handles (``file``), to count the calls that share a row."""
+    """Singular noun for what a call handles (``file``), with which the calls that share a row are
+    counted."""
     output: Literal["", "log", "numbered", "matches"] = ""
-    """How a card shows the output. "log": unfolded, with its end. "numbered": as a file's numbered
-    lines. "matches": as places in files. "": as plain text."""
+    """How a card shows the output. "log" shows the end of the output without unfolding the card,
+    "numbered" the numbered lines of a file, "matches" places in files, and "" plain text."""
     says_arguments: bool = False
-    """Whether the card's heading and body already show everything in the arguments."""
+    """Whether the heading and body of a call's card already show everything that is in the
+    arguments."""
 
 
 _UNKNOWN = ToolTraits()
@@ -60,8 +66,8 @@ _UNKNOWN = ToolTraits()
 class TraitsByName(dict[str, ToolTraits]):
     """The traits of tools by name.
 
-    A missing name that is in a tool's ``imported_names`` has the ``reads``, ``writes`` and
-    ``waits`` of that tool. Any other missing name has the traits of an unknown tool.
+    If a name is missing, but is in a tool's ``imported_names``, it has the ``reads``, ``writes``
+    and ``waits`` of that tool. Any other missing name has the traits of an unknown tool.
     """
 
     def __init__(self, tools: Mapping[str, ToolTraits]) -> None:

@@ -1,8 +1,8 @@
 """Keeps each entry's parent, kind and size in memory, to find paths without the database.
 
-A `Spine` of 100,000 entries takes a megabyte; headers and bodies are read only when they are shown
-or sent. It stores a parent only for entries whose parent isn't the preceding id. `active_ids`
-chooses the entries of a path that a request needs.
+A `Spine` of 100,000 entries takes a megabyte. The headers and bodies of entries are read only when
+they are shown or sent. A parent is stored only for entries whose parent isn't the preceding id.
+`active_ids` chooses the entries of a path that a request needs.
 """
 
 import re
@@ -27,30 +27,30 @@ from tui_agent.session.records import Divergence, Outlines
 KIND_LETTERS: Final = {
     kind: entry.letter for kind, entry in sorted(KINDS.items(), key=lambda known: known[1].letter)
 }
-"""The letter of each kind of entry, the most frequent kinds first."""
+"""The letter that stands for each kind of entry, the most frequent kinds first."""
 
 UNKNOWN_KIND: Final = "a"
-"""The letter for a kind that this version doesn't know."""
+"""The letter for entries whose kind this version doesn't know."""
 
 KIND_OF_CODE: Final = {
     ord(UNKNOWN_KIND): "",
     **{ord(letter): kind for kind, letter in KIND_LETTERS.items()},
 }
-"""The kind for each letter's character code; "" for `UNKNOWN_KIND`."""
+"""The kind of entry that each letter stands for, by the letter's code; "" for `UNKNOWN_KIND`."""
 
 _ROOT: Final = 0
 
 _STATES = kinds(lambda kind: kind.sets_state)
 
 _SELECTING = kinds(lambda kind: kind.sets_state or kind.edits_view)
-"""Kinds of entries that may change which earlier entries a request needs."""
+"""Kinds of entries that may change which of the earlier entries a request needs."""
 
 
 class SpineRows(NamedTuple):
-    """Entries to add to a spine, by ascending id, in columns.
+    """The columns of entries, by ascending id, that are to be added to a spine.
 
-    ``kinds`` has one letter for each entry. ``parents`` has the parent of each entry whose parent
-    isn't the id before its own; None for a root.
+    ``kinds`` contains one letter for each entry. ``parents`` contains the parent of each entry
+    whose parent isn't the preceding id; None for a root.
     """
 
     ids: Sequence[int]
@@ -60,7 +60,7 @@ class SpineRows(NamedTuple):
 
     @classmethod
     def of(cls, rows: Iterable[tuple[int, int | None, str, int]]) -> "SpineRows":
-        """Convert rows of (id, parent_id, kind, size) to columns."""
+        """Return the columns of the given rows of (id, parent_id, kind, size)."""
         found = list(rows)
         return cls(
             [row[0] for row in found],
@@ -73,27 +73,30 @@ class SpineRows(NamedTuple):
 class Spine:
     """Parent, kind and size of every entry of a session, by id.
 
-    A run is a series of entries in which each has the id before its own as its parent.
+    Entries are stored in runs. A run is a series of entries in which the parent of each entry is
+    the entry with the preceding id.
     """
 
     def __init__(self) -> None:
         self._kinds = bytearray(1)
         self._sizes = array("q", [0])
         self._starts: list[int] = []
-        """The first id of each run, ascending."""
+        """The first id of each run (a series of entries in which each is the parent of the next),
+        ascending."""
         self._parents: dict[int, int] = {}
-        """The parent of the first entry of each run; `_ROOT` for a root."""
+        """The parent of the first entry of each run of entries; `_ROOT` if that entry is a root."""
         self._subagents: dict[int, int] = {}
-        """For the first entry of each run on a subagent's branch, the branch's first entry."""
+        """The first entry of the subagent's branch to which a run of entries belongs, by the first
+        entry of the run."""
         self.count = 0
-        """Number of entries in the spine."""
+        """Number of entries that are in the spine."""
         self.reattached: set[int] = set()
-        """Entries whose parent is missing, so that the entry with the next lower id is used as the
-        parent."""
+        """Ids of the entries whose parent is missing. The entry with the next lower id is used as
+        their parent."""
 
     @property
     def last(self) -> int:
-        """The greatest id in the spine, 0 if it is empty."""
+        """The greatest id in the spine; 0 if the spine is empty."""
         return len(self._kinds) - 1
 
     def extend(self, rows: SpineRows) -> None:
@@ -153,7 +156,7 @@ class Spine:
 
     @property
     def parents(self) -> dict[int, int | None]:
-        """The parent of each entry whose parent isn't the id before its own, None for roots."""
+        """The parent of each entry whose parent isn't the preceding id; None for roots."""
         return {entry_id: parent or None for entry_id, parent in self._parents.items()}
 
     def kind(self, entry_id: int) -> str:
@@ -174,7 +177,7 @@ class Spine:
     def _ids_above(self, low: int, other: int) -> "tuple[array[int], int]":
         """Return the ids of the path to ``low`` that aren't on the path to ``other``, ascending.
 
-        The second value is the deepest entry on both paths, `_ROOT` if there is none.
+        The second returned value is the deepest entry on both paths, or `_ROOT` if there is none.
         """
         stretches: list[range] = []
         # Ids ascend along a path, so the greater of two ids can't be an ancestor of the smaller.
@@ -202,7 +205,7 @@ class Spine:
         return self._starts[bisect_right(self._starts, entry_id) - 1]
 
     def subagent_of(self, entry_id: int) -> int | None:
-        """Return the first entry of the subagent's branch with this entry; None if none has it."""
+        """Return the first entry of the subagent's branch with the given entry, or None."""
         # A subagent's branch always begins a run, because the call's own entries precede it.
         if self._subagents:
             return self._subagents.get(self._start_of(entry_id))
@@ -256,13 +259,13 @@ class Spine:
         return found
 
     def departures(self, path: Sequence[int], ids: Iterable[int]) -> dict[int, int]:
-        """Return, for each of ``ids`` not on a path, the first entry of its branch.
+        """Return, for each of ``ids`` that isn't on the path, the first entry of its branch.
 
-        This is the entry itself, or the ancestor, whose parent is on the path. If no ancestor is on
-        the path, it is the root.
+        The first entry of a branch is the one whose parent is on the path. If no ancestor of an id
+        is on the path, it is the root.
         """
         known: dict[int, int] = {}
-        """The result for each run looked up so far, by the run's first entry."""
+        """The result for each run that was looked up so far, by the first entry of the run."""
         return {
             entry_id: self._departure(path, entry_id, known)
             for entry_id in ids
@@ -293,7 +296,8 @@ def _stretches(ids: Sequence[int]) -> Iterator[slice]:
     """Yield ascending ids as slices of consecutive ids, which can be copied ten times as fast."""
     at = 0
     while at < len(ids):
-        # As ids ascend, the difference of an id and its index never falls, so bisect finds a gap.
+        # Because ids ascend, the difference of an id and its index never decreases, so bisect can
+        # find a gap.
         end = bisect_right(
             range(len(ids)), ids[at] - at, lo=at, key=lambda place: ids[place] - place
         )
@@ -306,8 +310,9 @@ def active_ids(
 ) -> list[int]:
     """Return the ids of a path (root first) that its request depends on, in the path's order.
 
-    Without a compaction that can be sent to the path's model, this is the whole path. Otherwise it is
-    everything from the first entry that the newest such compaction kept, and these earlier entries:
+    Without a compaction that can be sent to the path's model, this is the whole path. Otherwise it
+    is all entries from the first one that the newest such compaction kept, and these earlier
+    entries:
 
     - the last system entry, model change, mode change and effort change,
     - all context edits, because a later one may undo an earlier one,
@@ -353,7 +358,7 @@ def _in_force(
 ) -> CompactionEntry | None:
     """Return the newest compaction that can be sent to the path's model.
 
-    None if there is none, or if a newer compaction is damaged.
+    Returns None if there is no such compaction, or if a newer compaction is damaged.
     """
     for entry_id in reversed(special["compaction"]):
         found = load([entry_id])
@@ -371,7 +376,7 @@ def _in_force(
 
 
 def _position(path: Sequence[int], entry_id: int | None) -> int | None:
-    """Return the index of an id on a path (whose ids ascend), None if it isn't on the path."""
+    """Return the index of an id in the ascending ids of a path; None if it isn't on the path."""
     if entry_id is None:
         return None
     position = bisect_left(path, entry_id)

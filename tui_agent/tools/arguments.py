@@ -48,26 +48,29 @@ _ALIASES = {
     "after": ("startdate", "since", "dateafter"),
     "id": ("jobid", "job"),
 }
-"""Names that other programs' tools, and so models, use for a field. In lower case, without hyphens
-and underscores."""
+"""Other names for fields, which models know from the tools of other programs. They are in lower
+case, without hyphens and underscores."""
 
 _COMMENTS = frozenset({"description", "explanation", "reason", "thought", "toolcallid"})
-"""Fields that only explain a call. They are dropped if the tool has no such field."""
+"""Names of fields in which models explain a call. They are dropped if the tool has no such field.
+"""
 
 _ONE_OF = frozenset({"path", "command", "pattern", "url"})
-"""Text fields for which other programs' tools take a list. A list of one text means that text."""
+"""Text fields that are lists in the tools of other programs. If a call gives a list of one text,
+that text is used."""
 
 _WRAPPERS = ("arguments", "parameters", "input", "args", "params")
 """Keys under which a model may have put the arguments instead of giving them directly."""
 _ABOUT_THE_CALL = frozenset({"name", "tool", "type", "id", "function"})
-"""Keys that may appear beside one of ``_WRAPPERS`` if a model wrote the whole call as arguments."""
+"""Keys that may stand beside one of ``_WRAPPERS`` when a model writes the whole call as arguments.
+"""
 
 _NESTED_JSON = 2
-"""How many times the arguments may be encoded as JSON text in a JSON string."""
+"""How many times the arguments may be nested as JSON text inside a JSON string."""
 _MAX_COMMAS = 20
 """Maximum number of JSON errors that are corrected in one text."""
 _LITERAL_CHARS = 1_000_000
-"""Maximum characters of a text that is parsed as a Python literal."""
+"""Maximum number of characters of a text that is parsed as a Python literal."""
 _FENCE = LazyPattern(r"\A```\w*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _CLOSERS = "}])`;, \t\r\n"
 
@@ -75,8 +78,8 @@ _CLOSERS = "}])`;, \t\r\n"
 def parse_arguments(tool: Tool[Any], text: str) -> ToolInput:
     """Return a call's validated arguments from the JSON text that the model wrote.
 
-    For a ``DynamicTool`` they are a ``RawInput``, not validated. Raises ToolError if the meaning is
-    unclear or a value is invalid; the message says what is wrong and what to send.
+    For a ``DynamicTool``, a ``RawInput`` is returned, which is not validated. Raises ToolError if
+    the meaning is unclear or a value is invalid; the message says what is wrong and what to send.
     """
     values = _object(tool, text)
     if isinstance(tool, DynamicTool):
@@ -130,7 +133,7 @@ def _object(tool: Tool[Any], text: str) -> dict[str, Any]:
 
 
 def _decoded(text: str) -> Any:
-    """Return the value of a JSON text.
+    """Return the value that a JSON text represents.
 
     Tolerates a code fence around it, trailing commas, brackets after the end, and a Python dict
     instead of JSON.
@@ -155,9 +158,9 @@ def _decoded(text: str) -> Any:
 
 
 def _without_slip(text: str, error: json.JSONDecodeError) -> str | None:
-    """Return the text with an error's cause removed: a trailing comma, or brackets after the end.
+    """Remove the cause of a JSON error, a trailing comma or brackets after the end, from the text.
 
-    None if the error has another cause.
+    Returns None if the error has another cause.
     """
     at = error.pos
     if error.msg.startswith("Extra data"):
@@ -174,7 +177,7 @@ def _without_slip(text: str, error: json.JSONDecodeError) -> str | None:
 
 
 def _literal(text: str) -> dict[str, Any] | None:
-    """Parse a text as the literal of a Python dict (with single quotes, True, None).
+    """Parse a text as the literal of a Python dict, which may contain single quotes, True or None.
 
     Returns None if the text isn't the literal of a dict whose keys are strings, or is too long.
     """
@@ -235,7 +238,7 @@ def _normalized(fields: Mapping[str, FieldInfo], values: dict[str, Any]) -> dict
 
 
 def _field_name(name: str, fields: Iterable[str]) -> str:
-    """Return the field with this name, spelling or alias; the name itself if there is none."""
+    """Return the tool's field with this name, spelling or alias, or else the name unchanged."""
     plain = plain_name(name)
     if name in fields:
         return name
@@ -293,7 +296,8 @@ def _problems(tool: Tool[Any], found: Sequence[ErrorDetails]) -> Iterator[str]:
             instead = tool.instead.get(str(location[-1]))
             yield f"{name} is not a field" + (f", {instead}" if instead else "")
         elif kind == "too_short":
-            # Invalid items make a list too short, but their own errors are reported already.
+            # A list without its invalid items may be too short, but the errors of the items are
+            # already reported.
             if location and location[0] not in inner:
                 yield f"{name} is empty"
         else:

@@ -20,9 +20,9 @@ NO_USER = (
     "There is no user to ask in this run. Decide yourself and say what you assumed, "
     "or end your turn with the question."
 )
-"""Error for a call in a run without a user."""
+"""Error message for an ``ask`` call in a run without a user."""
 UNANSWERED = "The user gave no answer. Decide yourself if that is safe; otherwise end your turn."
-"""Result of a call if the user closed the questions without an answer."""
+"""Result of an ``ask`` call if the user closed the questions without an answer."""
 
 
 class AskQuestion(ToolInput):
@@ -48,7 +48,7 @@ class AskInput(ToolInput):
     """Arguments of ``ask``."""
 
     questions: list[AskQuestion]
-    """1 to ``MAX_QUESTIONS`` questions."""
+    """The questions to ask, at least 1 and at most ``MAX_QUESTIONS``."""
 
     @field_validator("questions", mode="before")
     @classmethod
@@ -59,7 +59,7 @@ class AskInput(ToolInput):
 
 
 class AskTool(FreeTool[AskInput]):
-    """Asks the session's user. The result has the questions and the answers."""
+    """Asks the user of the session. The result contains the questions and the answers."""
 
     name: ClassVar[str] = "ask"
     description: ClassVar[str] = (
@@ -88,7 +88,7 @@ class AskTool(FreeTool[AskInput]):
 
 
 def _line(option: Mapping[str, Any]) -> str:
-    """Convert an option that a model gave as an object, as in other programs, to text.
+    """Convert an option to text if the model gave it as an object, as in other programs.
 
     The text is ``label: about``, or only the label if there is no explanation.
     """
@@ -100,7 +100,7 @@ def _line(option: Mapping[str, Any]) -> str:
 
 
 def questions_of(arguments: AskInput) -> ModelQuestions:
-    """Return a call's questions as form fields, named "1", "2" and so on.
+    """Return the questions of an ``ask`` call as form fields, named "1", "2" and so on.
 
     Raises ToolError if there are no questions or too many, or a question has too many options or
     two with the same label.
@@ -138,7 +138,7 @@ def _field(number: int, asked: AskQuestion) -> FormField:
 
 
 def _option(text: str) -> tuple[str, str]:
-    """Return an option's label, which is also its value, and its text for the screen.
+    """Return the label of an option, which is also its value, and the option's text for the screen.
 
     ``text`` is ``Label: what it means`` as the model wrote it, with a leading ``*`` for the
     recommended option.

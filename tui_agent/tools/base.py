@@ -1,4 +1,4 @@
-"""Base classes of tools, the context that is passed to a call, and the result that it returns.
+"""Defines the base classes of tools, the context passed to a call, and the result of a call.
 
 Also defines the interfaces through which tools reach the session (`Archive`, `SubagentHost`,
 `EditorText`), which other modules implement, and makes the parameter schemas sent to models.
@@ -32,8 +32,9 @@ from tui_agent.web.searching import Searcher
 InputT = TypeVar("InputT", bound="ToolInput")
 
 PARAMETERS = Path(__file__).with_name("parameters.json")
-"""JSON file with the parameter schema of each built-in tool, by name of the input class.
-scripts/reference.py writes it, because generating the schemas at each start would take 10 ms."""
+"""JSON file with the parameter schema of each built-in tool, by the name of its input class. The
+file is written by scripts/reference.py, because generating the schemas at each start would take 10
+ms."""
 
 _NOISE = frozenset(
     {
@@ -47,12 +48,16 @@ _NOISE = frozenset(
         "minLength",
     }
 )
-"""JSON schema keywords left out of tool schemas, because they cost tokens in every request, and
-some providers refuse bounds. A call with a value out of bounds still gets an error that says so."""
+"""JSON schema keywords that are left out of tool schemas, because they cost tokens in every
+request, and because some providers refuse bounds. If a call's value is out of bounds, an error
+message says so."""
 
 
 class ToolInput(BaseModel):
-    """Base class of the tools' input models: a call's arguments, validated and immutable."""
+    """Base class of the tools' input models, which are the validated arguments of a call.
+
+    Instances are immutable.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -68,29 +73,29 @@ class FoundEntry:
     entry_id: int
     kind: str
     gist: str
-    """The entry summed up in one line."""
+    """A description of the entry in one line."""
     lines: Sequence[tuple[int, str]]
-    """The lines that match best, each with its number in the entry's text, from 1."""
+    """The entry's lines that match best, each with its line number, counted from 1."""
     beside: str
-    """One line: the tool call of a tool result, or the results of an answer's tool calls; "" for
-    other entries."""
+    """One line about the entry. For a tool result, this is its tool call. For an answer, it lists
+    the results of the answer's tool calls. "" for other entries."""
     here: bool
 
 
 class Archive(Protocol):
-    """Reads all entries of the session, in context or not, on any branch."""
+    """Reads all entries of the session on all branches, whether or not they are in the context."""
 
     def text(self, entry_id: int) -> str | None:
-        """Return an entry's text, with full outputs; None if there is no such entry or no text."""
+        """Return the text of an entry, with full outputs; None if there is no entry or no text."""
 
     def remembered(self, topic: str) -> str | None:
-        """Return the text of the entry from which the memory's line on ``topic`` was made.
+        """Return the text of the entry from which the project memory's line on ``topic`` was made.
 
-        None if the memory has no such line, or the entry is unknown.
+        Returns None if the memory has no such line, or if the entry is unknown.
         """
 
     def names_in_use(self) -> Mapping[str, float]:
-        """Return the names, paths, commands and the like in the context, each with a score.
+        """Return the names, paths, commands and similar words in the context, each with a score.
 
         A higher score means that the name is more likely to be used again.
         """
@@ -103,7 +108,7 @@ class Archive(Protocol):
 
 @frozen
 class SubagentReport:
-    """A subagent's result: its last text, and its number of steps.
+    """A subagent's result, with its last text and its number of steps.
 
     ``branch`` is the id of the last entry on the subagent's branch, None if the branch is empty.
     ``error`` says why the subagent stopped early, None if it didn't.
@@ -139,22 +144,22 @@ class SubagentHost(Protocol):
         """Start a subagent of the kind ``agent`` for a task. Cancelling ends the subagent.
 
         ``progress`` is called with a line for each tool call of the subagent. With
-        ``in_conversation``, the subagent sees the conversation that the calling model was sent,
-        otherwise only the task. Raises ToolError if there is no such kind.
+        ``in_conversation``, the subagent sees the conversation that was sent to the calling model;
+        otherwise it sees only the task. Raises ToolError if there is no such kind.
         """
         ...
 
     async def resume(
         self, branch: int, task: str, progress: Callable[[str], None], *, call_id: str
     ) -> SubagentReport:
-        """Give the subagent that wrote the entry ``branch`` another task, below that entry.
+        """Give another task to the subagent that wrote the entry ``branch``, and continue there.
 
         Raises ToolError if the entry was not written by a subagent.
         """
         ...
 
     def agent_of(self, branch: int) -> str:
-        """Return the kind ("explore") of the subagent that wrote the entry ``branch``.
+        """Return the kind of the subagent, such as "explore", that wrote the entry ``branch``.
 
         Raises ToolError if the entry was not written by a subagent.
         """
@@ -162,28 +167,31 @@ class SubagentHost(Protocol):
 
 
 class EditorText(Protocol):
-    """The editor in which the program runs. Its open files may have unsaved text."""
+    """The editor in which the program runs, whose open files may have unsaved text."""
 
     async def unsaved(self, path: Path) -> str | None:
-        """Return a file's unsaved text; None if it equals the file on disk or can't be read."""
+        """Return a file's unsaved text in the editor, or None.
+
+        The result is None if the text equals the file on disk or can't be read.
+        """
         ...
 
     async def save(self, path: Path) -> bool:
-        """Make the editor save a file that has unsaved text.
+        """Make the user's editor save a file that has unsaved text.
 
-        Returns True if the editor saved the text that ``unsaved`` returned last. False if it saved
-        another text, could not save it, or had nothing to save.
+        Returns True if the editor saved the text that ``unsaved`` returned last. Returns False if
+        it saved another text, could not save the file, or had nothing to save.
         """
         ...
 
 
 @dataclass
 class ToolContext:
-    """Everything that a running call may use. Each call has a context of its own.
+    """Gives a running tool call access to the session, the project and the user.
 
-    ``cwd`` is the working directory. ``limits`` are the limits of the output, ``reads`` the states
-    of the files read so far in the session. ``put_blob`` stores bytes and returns the blob's name,
-    their SHA-256. ``report`` shows live output to the user.
+    Each call has its own context. ``cwd`` is the working directory. ``limits`` are the limits of
+    the output, ``reads`` the states of the files read so far in the session. ``put_blob`` stores
+    bytes and returns the blob's name, their SHA-256. ``report`` shows live output to the user.
     """
 
     cwd: Path
@@ -193,69 +201,69 @@ class ToolContext:
     put_blob: Callable[[bytes], str]
     report: Callable[[str], None] = lambda _text: None
     stands_for: Path | None = None
-    """The original project if ``project`` is a race runner's copy of it, else None. Paths into the
-    original are then taken as paths into the copy."""
+    """The original project if ``project`` is a copy of it for a race runner; otherwise None. In a
+    copy, paths into the original project are taken as paths into the copy."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """The environment of child processes, without secrets."""
     vision: bool = True
     """Whether the model accepts images."""
     document_pages: int = 0
-    """Maximum pages of a PDF that the model accepts as a PDF; 0 if it accepts none."""
+    """Maximum number of pages of a PDF that the model accepts; 0 if it doesn't accept PDFs."""
     archive: Archive | None = None
-    """The session's entries; None without a session."""
+    """Gives access to the session's entries; None if there is no session."""
     in_view: Callable[[str], Sequence[ToolResultEntry]] = lambda _file: ()
-    """Returns the results of earlier reads of a file, newest first, if the model still sees them
-    unchanged. Takes the file's path as results show it: relative to the project, or absolute
-    outside it."""
+    """Returns the results of earlier reads of a file, newest first, that the model still sees
+    unchanged. Takes the file's path as results show it, that is, relative to the project, or
+    absolute if the file is outside it."""
     call_id: str = ""
-    """The id of the call, as the provider gave it."""
+    """The id of the call, as the provider assigned it."""
     subagents: SubagentHost | None = None
     """Starts subagents; None in a subagent, which can't start any."""
     jobs: Jobs | None = None
     """The session's background jobs; None if commands can't become jobs."""
     sandbox: Sandbox | None = None
-    """The sandbox for commands; None if they run without one."""
+    """The sandbox in which commands run; None if they run without a sandbox."""
     view: View = View()
-    """The view that limits what a command in the sandbox can read, change and reach."""
+    """Describes what a command in the sandbox can read, change and reach."""
     allow_host: AllowHost | None = None
-    """Asks the user whether a running command may reach a host; None if no one can be asked."""
+    """Asks the user whether a running command may reach a host; None if there is no user to ask."""
     request_grants: Callable[[Grants, str], Awaitable[Grants | str]] | None = None
-    """Asks the user for grants that a command lacked. Takes the grants and the command's name.
-    Returns the grants for a second run, or a text that tells the model why they were refused. The
-    attribute is None if no grants can be requested."""
+    """Asks the user to grant a command the access that it lacked in the sandbox. Takes the missing
+    grants and the command's name. Returns the grants for a second run, or a text that tells the
+    model why they were refused. The attribute is None if no grants can be requested."""
     recorded: Callable[[Sequence[Path] | None], AbstractAsyncContextManager[None]] | None = None
-    """Returns a context manager. It records, for checkpoints, the changes made inside it to the
-    given files, or to any file of the project if given None. The attribute is None if the
-    session records no changes."""
+    """Returns a context manager that records, for checkpoints, how the given files are changed in
+    its ``with`` block. If it is given None, changes to any file of the project are recorded. The
+    attribute is None if the session records no changes."""
     editor: EditorText | None = None
-    """The editor in which the program runs; None if it runs in none."""
+    """The editor in which the program runs; None if the program doesn't run in an editor."""
     propose: Callable[[str], str] | None = None
-    """Proposes a line for the project's memory and returns the line as stored. Blocks: call it in
-    a thread. Raises NotKeptError if the line can't be stored. The attribute is None if there is no
-    memory."""
+    """Proposes a line for the project's memory and returns the line as stored. Call it in a thread,
+    because it blocks. Raises NotKeptError if the line can't be stored. The attribute is None if the
+    project has no memory."""
     ask: Asker | None = None
-    """Asks the user questions; None if no one can be asked."""
+    """Asks the user questions; None if there is no user to ask."""
     notify: Callable[[str], None] = lambda _text: None
-    """Shows the user a message that isn't part of the output."""
+    """Shows the user a message that isn't part of the call's output."""
     allowed: frozenset[tuple[Permission, str]] | None = None
-    """The permissions, each with its pattern, that were allowed before the call ran. If the call
-    then needs another one, it fails. None if permissions were not checked."""
+    """The permissions, each with its pattern, that were allowed before the call ran. The call fails
+    if it needs another permission. None if permissions were not checked."""
     harmless: bool = False
-    """Whether the call needs only harmless permissions, because all its commands are known to be
-    read-only."""
+    """Whether all commands of the call are known to be read-only, so that the call needs only
+    harmless permissions."""
     searcher: Searcher | None = None
-    """Searches the web through the model's provider; None if the provider can't."""
+    """Searches the web through the model's provider; None if the provider can't search."""
     verdict: Callable[[PermissionNeed], Literal["allow", "ask", "deny"]] = lambda _need: "ask"
-    """Returns the rules' verdict on a need found while the call runs, such as the host to which an
-    address redirects."""
+    """Returns the permission rules' decision on a permission that turns out to be needed while the
+    call runs, such as for the host to which an address redirects."""
 
 
 @frozen
 class ToolResult:
-    """The result of a finished call.
+    """The result of a finished tool call.
 
     ``output`` is the text for the model, already cut to the limits. ``full_output`` names the blob
-    with the whole output, None if none is stored. ``title`` is the heading of the call's card.
+    with the whole output, or None if none is stored. ``title`` is the heading of the call's card.
     """
 
     output: str
@@ -273,14 +281,17 @@ class Tool(ABC, Generic[InputT]):
     description: ClassVar[str]
     Input: type[InputT]
     read_only: ClassVar[bool] = False
-    """Whether calls change nothing, and so may run in parallel."""
+    """Whether calls of the tool change nothing, so that they may run in parallel."""
     traits: ClassVar[ToolTraits] = ToolTraits()
     """Facts about the tool for code that knows only the tool's name."""
     instead: ClassVar[Mapping[str, str]] = {}
-    """Advice for the error about a field that the tool lacks, by the field's name."""
+    """Advice to add to the error message about an unknown field, by the field's name."""
 
     def offered_to(self, model: ModelTraits) -> bool:  # noqa: ARG002 - for subclasses
-        """Return True if requests to a model include the tool. Calls work even if they don't."""
+        """Return True if requests to a model include the tool.
+
+        The tool runs when it is called even if no request includes it.
+        """
         return True
 
     @property
@@ -290,28 +301,31 @@ class Tool(ABC, Generic[InputT]):
 
     @abstractmethod
     def needs(self, arguments: InputT, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Return the permissions that a call needs, before it runs. May read files for a diff.
+        """Return the permissions that a call needs, before it runs.
+
+        May read files in order to show a diff.
 
         Raises:
-            ToolError: the call can't work (no such file, no match), so the user isn't asked.
+            ToolError: the call would fail (because of a missing file or match), so the user isn't
+                asked.
         """
 
     @abstractmethod
     async def run(self, arguments: InputT, context: ToolContext) -> ToolResult:
-        """Run the call. When cancelled, end all processes that it started.
+        """Run the call. If it is cancelled, end all processes that it started.
 
         Raises:
             ToolError: the call failed; the message goes to the model.
         """
 
     def warm(self, environment: Mapping[str, str]) -> None:
-        """Load modules that the first call needs, so that it is fast; does nothing by default.
+        """Load modules that the first call needs, so that the call is fast.
 
-        ``environment`` is the environment of child processes.
+        Does nothing by default. ``environment`` is the environment of child processes.
         """
 
     async def aclose(self, project: Path) -> None:
-        """End processes that calls in a project left running for later calls.
+        """End the processes that calls in a project left running for later calls.
 
         Does nothing by default.
         """
@@ -319,10 +333,10 @@ class Tool(ABC, Generic[InputT]):
     def touches(self, arguments: InputT, context: ToolContext) -> tuple[Path, ...] | None:  # noqa: ARG002 - for subclasses
         """Return the real paths of the files that a call may change; None if it may change any.
 
-        Reads the file system: call it in a thread.
+        The method reads the file system, so call it in a thread.
 
         Raises:
-            ToolError: the call can't work.
+            ToolError: the call would fail anyway.
         """
         return () if self.read_only else None
 
@@ -331,7 +345,7 @@ class Tool(ABC, Generic[InputT]):
         return ""
 
     def title(self, arguments: InputT) -> str:
-        """Return the heading of the call's card while it runs.
+        """Return the heading of the card that shows the call while it runs.
 
         By default, this is the first argument that isn't empty.
         """
@@ -363,7 +377,7 @@ class FreeTool(Tool[InputT]):
 
 @cache
 def _parameters(accepted: type[ToolInput]) -> dict[str, Any]:
-    """Return the JSON schema of a tool's parameters; cached, because each step needs it."""
+    """Return the JSON schema of a tool's parameters, cached because every request needs it."""
     return _written_parameters().get(input_name(accepted)) or generate_parameters(accepted)
 
 
@@ -379,7 +393,7 @@ def plain_name(name: str) -> str:
 
 
 def input_name(accepted: type[ToolInput]) -> str:
-    """Return an input class's module and name, which is its key in the file ``PARAMETERS``."""
+    """Return the module and name of an input class, which is its key in the file ``PARAMETERS``."""
     return f"{accepted.__module__}.{accepted.__qualname__}"
 
 
@@ -392,9 +406,9 @@ def generate_parameters(accepted: type[ToolInput]) -> dict[str, Any]:
 def slim_schema(schema: Any, definitions: dict[str, Any] | None = None) -> Any:
     """Return a JSON schema with references inlined, and without parts that cost tokens needlessly.
 
-    The removed parts are titles, defaults, most bounds, null as an alternative, and descriptions of
-    objects, which are docstrings of classes. ``definitions`` are the ``$defs`` of the schema that
-    contains a nested one.
+    The removed parts are titles, defaults, most bounds, null as an alternative, and the
+    descriptions of objects, which pydantic takes from the docstrings of classes. ``definitions``
+    are the ``$defs`` of the schema that contains a nested one.
     """
     schema = dict(schema)
     definitions = schema.pop("$defs", {}) if definitions is None else definitions
@@ -420,16 +434,19 @@ def slim_schema(schema: Any, definitions: dict[str, Any] | None = None) -> Any:
 
 
 class RawInput(ToolInput):
-    """Arguments as the model wrote them. The server or function behind the tool checks them."""
+    """The arguments of a call as the model wrote them.
+
+    The MCP server or the function that the tool calls checks them.
+    """
 
     values: dict[str, Any]
 
 
 class DynamicTool(Tool[RawInput]):
-    """Base class of tools whose schema isn't built in: of MCP servers, tool files and add-ons."""
+    """Base class of tools whose schema isn't built in, from MCP servers, tool files and add-ons."""
 
-    # One class serves many tools, so these attributes, which built-in tools have on the class, are
-    # set on each instance.
+    # One class serves many tools. So these attributes are set on each instance, and not on the
+    # class as for built-in tools.
     name: str  # type: ignore[misc]  # of the instance
     description: str  # type: ignore[misc]  # of the instance
     read_only: bool  # type: ignore[misc]  # of the instance

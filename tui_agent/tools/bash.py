@@ -1,8 +1,9 @@
 """The ``bash`` tool: runs a shell command, and returns its output and exit code.
 
 Decides whether a command runs in the sandbox (`_sandbox_of`), and starts it in the foreground or as
-a job. Explains failures caused by missing input or a missing terminal (`advice`). ``programs`` runs
-the command; ``sandbox`` decides what it may see and which of its changes are kept.
+a job. Explains failures caused by missing input or a missing terminal (`advice`). The module
+``programs`` runs the command, and ``sandbox`` decides which files the command may see and which of
+its changes are kept.
 """
 
 import asyncio
@@ -44,29 +45,31 @@ from tui_agent.tools.programs import (
 )
 
 NO_OUTPUT = "[No output.]"
-"""The output of a successful command that wrote nothing."""
+"""Text that the model gets as the output of a successful command that wrote nothing."""
 
 MOVED = "[The user moved the command to the background, so that you can continue. It has no time limit now.]"
-"""Note for the model if the user moved its command to the background."""
+"""Note for the model that the user moved a command to the background."""
 
 ON_A_LAYER = (
-    "[It may miss what changes in the project from now on. Its own permitted changes reach the "
-    "project when it ends.]"
+    "[The command may not see later changes to the project. Its own permitted changes are moved into "
+    "the project when it ends.]"
 )
-"""Note for the model if a moved command works on a layer rather than on the project itself."""
+"""Note for the model that a command which was moved to the background writes to a separate layer,
+and not to the project itself."""
 
 DEFAULT_TIMEOUT = 120
-"""Time limit of a command, in seconds, if the model gives none."""
+"""Time limit of a command, in seconds, if the model doesn't give one."""
 
 MAX_TIMEOUT = 600
 """Maximum time limit of a command, in seconds."""
 
 JOB_START_SECONDS = 0.5
-"""Seconds for which a call that started a background job waits for the job's end. Most commands
-that fail have ended by then."""
+"""Number of seconds for which a call that starts a background job waits for the job's end. Most
+commands that fail have ended by then."""
 
 TERMINAL_START_SECONDS = 10
-"""Maximum seconds that a call waits for the first screen of a program started in a terminal."""
+"""Maximum number of seconds that a call waits for the first screen of a program which it started in
+a terminal."""
 
 _TITLE_CHARS = 200
 _ONLY_OUTPUT = (
@@ -115,7 +118,7 @@ _SIGNS = tuple(
         ),
         (
             r"^EOFError: EOF when reading a line|^EOF when reading a line|end of file on (std)?input",
-            "The command reads input, and has none. Pipe it in or use a here-document.",
+            "The command reads input but has none. Pipe the input in or use a here-document.",
         ),
         (
             r"the input device is not a TTY|cannot enable tty mode on non tty input",
@@ -126,7 +129,7 @@ _SIGNS = tuple(
 )
 
 _SSH_NOTICE = "Pseudo-terminal will not be allocated because stdin is not a terminal."
-"""A message of ssh that isn't a sign of failure, because ssh works without a terminal."""
+"""A message of ssh that doesn't mean that ssh failed, because ssh works without a terminal."""
 
 _YES_OR_NO = LazyPattern(
     r"[\[(](y/n|yes/no|y/N|Y/n|yes|no)(/[^\])]*)?[\])]\s*[?:]?\s*(abort\.?)?$", re.IGNORECASE
@@ -137,8 +140,13 @@ _READ = LazyPattern(
     r"(^|[;&|(]|\b(do|then|while|until)\b)\s*(IFS=\S*\s+)?(read|select)\b", re.MULTILINE
 )
 
-_ASKED = "The command asked and got no answer: it has no input. Use a flag such as --yes, or pipe the answer in."
-_EMPTY_INPUT = "read found no input: the command has none. Pipe it in or use a here-document."
+_ASKED = (
+    "The command asked a question and got no answer, because it has no input. "
+    "Use a flag such as --yes, or pipe the answer in."
+)
+_EMPTY_INPUT = (
+    "read found no input, because the command has none. Pipe the input in or use a here-document."
+)
 
 
 class BashInput(ToolInput):
@@ -165,7 +173,7 @@ class BashInput(ToolInput):
 
 
 class BashTool(Tool[BashInput]):
-    """Runs a shell command, in the foreground or as a background job, perhaps in a terminal."""
+    """Runs a shell command in the foreground or as a background job, with or without a terminal."""
 
     name = "bash"
     description = (
@@ -219,7 +227,8 @@ class BashTool(Tool[BashInput]):
     async def run(self, arguments: BashInput, context: ToolContext) -> ToolResult:
         """Run the command and return its output, or start it as a job and return its first output.
 
-        Output is reported while the command runs, so that a cancelled call keeps it.
+        Output is reported while the command runs, so that the output isn't lost if the call is
+        cancelled.
         """
         if context.sandbox is not None and (
             notice := await asyncio.to_thread(context.sandbox.notice, context.project)
@@ -288,8 +297,8 @@ async def _in_background(
 def _sandbox_of(arguments: BashInput, context: ToolContext) -> Sandbox | None:
     """Return the sandbox in which a command runs; None if it runs outside the sandbox.
 
-    It runs outside if there is no sandbox, the settings exclude the command, or the sandbox can't
-    provide the call's view.
+    The command runs outside if there is no sandbox, if the settings exclude the command, or if the
+    sandbox can't give it the access that it needs.
     """
     sandbox = context.sandbox
     if (
@@ -304,9 +313,9 @@ def _sandbox_of(arguments: BashInput, context: ToolContext) -> Sandbox | None:
 def _child_environment(
     arguments: BashInput, context: ToolContext, *, inside: bool
 ) -> dict[str, str]:
-    """Return the environment of a command, after checking that the command may still run.
+    """Check that a command may still run, and return the environment variables for it.
 
-    ``inside`` is True if it runs in the sandbox.
+    ``inside`` is True if the command runs in the sandbox.
 
     Raises:
         ToolError: no command may run, or the command's effect has changed since it was allowed.
@@ -322,7 +331,7 @@ def _child_environment(
         return environment
     needs = command_needs(text, context.cwd, context.project)
     # The pattern for the command itself may change with the files that its wildcards match. The
-    # other needs, such as paths that it reads or writes, must not change.
+    # other permissions that it needs, such as for paths that it reads or writes, must not change.
     check_allowed((need for need in needs if need.permission is not Permission.BASH), context)
     if context.harmless and not all(need.harmless for need in needs):
         raise ToolError(
@@ -335,7 +344,9 @@ async def _start_job(
     command: Command, name: str, context: ToolContext, *, contained: bool
 ) -> ToolResult:
     if context.jobs is None:
-        raise ToolError("Commands can't run in the background here. Run it without background.")
+        raise ToolError(
+            "Commands can't run in the background here. Run the command without background."
+        )
     try:
         job = context.jobs.start(name, command, context.put_blob)
     except OSError as error:
@@ -407,12 +418,12 @@ def _checked(command: str) -> str:
 
 
 def advice(command: str, output: str, *, failed: bool) -> str:
-    """Return a line of advice if a command wanted input or a terminal and got none; "" otherwise.
+    """Return a line of advice if a command asked for missing input or a terminal; otherwise "".
 
-    A sign of this is a question at the end of the output: "(y/n)" or the like, or an unfinished
-    last line that ends with a question mark. If the command ``failed`` (timed out, or ended with an
-    exit code other than 0), there are more signs: a known error message, an unfinished last line
-    that looks like a prompt, and no output at all from a command that calls ``read``.
+    A sign of this is a question at the end of the output, such as "(y/n)", or an unfinished last
+    line that ends with a question mark. If the command ``failed`` (timed out, or ended with an exit
+    code other than 0), there are more signs: a known error message, an unfinished last line that
+    looks like a prompt, and no output at all from a command that calls ``read``.
     """
     end = output[-_MAX_TAIL_CHARS:].replace(_SSH_NOTICE, "")
     if failed:

@@ -1,7 +1,9 @@
-"""Base of the tools ``write`` and ``edit``: finds a change's permissions, and writes the file.
+"""Defines the base class of the tools ``write`` and ``edit``.
 
-The subclass plans the change (`ChangeTool.plan`): once for the diff in the question about
-permission, and again when the call runs. The caller records checkpoints.
+The base class finds the permissions that a change needs, and writes the changed file.
+
+The subclass plans the change (`ChangeTool.plan`) once for the diff that the user sees in the
+question about permission, and again when the call runs. Checkpoints are recorded by the caller.
 """
 
 import asyncio
@@ -38,7 +40,7 @@ MAX_CHANGED_BYTES = DETECTED_BYTES
 
 @frozen
 class Change:
-    """A planned change of one file: its text before and after, the bytes to write, and the diff.
+    """A planned change of one file, with its old and new text, the bytes to write, and the diff.
 
     ``before`` is None for a new file. For a notebook, ``before`` and ``text`` are the text of the
     cells.
@@ -49,9 +51,10 @@ class Change:
     data: bytes
     diff: FileDiff
     count: int | None = None
-    """Number of places changed; None if not counted."""
+    """Number of places that were changed; None if the places were not counted."""
     loosely: tuple[str, ...] = ()
-    """Kinds of differences, such as "indentation", that were ignored to find the old text."""
+    """Kinds of differences, such as "indentation", that were ignored in order to find the old text.
+    """
 
 
 class ChangeInput(ToolInput):
@@ -64,24 +67,27 @@ InputT = TypeVar("InputT", bound=ChangeInput)
 
 
 class ChangeTool(Tool[InputT]):
-    """Base of tools that change one file.
+    """Base class of tools that change one file.
 
-    The change is planned twice: for the question about permission, and again when it is made.
+    The change is planned twice, first to ask the user for permission, and again when it is made.
     """
 
     @abstractmethod
     def plan(self, arguments: InputT, location: Location, context: ToolContext) -> Change:
-        """Return the change without making it. Raises ToolError or OSError if it can't be made."""
+        """Plan the change of the file and return it, without writing anything.
+
+        Raises ToolError or OSError if the change can't be made.
+        """
 
     @abstractmethod
     def words(self, arguments: InputT, location: Location, change: Change, note: str) -> str:
-        """Return the text of the result for the model, after the file was written.
+        """Return the text of the tool result for the model, after the file was written.
 
         ``note`` is a sentence to include, with a space before it, or "".
         """
 
     def place(self, arguments: InputT, context: ToolContext) -> Location:
-        """Return the location of the file, for the question about permission."""
+        """Return the location of the file to change, for the question about permission."""
         return locate(arguments.path, context)
 
     def needs(self, arguments: InputT, context: ToolContext) -> tuple[PermissionNeed, ...]:
@@ -129,7 +135,7 @@ class ChangeTool(Tool[InputT]):
 def change_needs(
     location: Location, diff: Callable[[], str], context: ToolContext
 ) -> tuple[PermissionNeed, ...]:
-    """Return the permissions that a change needs; those for editing have the diff as detail.
+    """Return the permissions that a change needs; those for editing contain the diff.
 
     ``diff`` computes the diff, and raises ToolError or OSError if the change can't be made. If the
     file is outside the project or a secret, or the rules deny reading it, such an error is
@@ -140,7 +146,8 @@ def change_needs(
     """
     needs = path_needs(Permission.EDIT, location)
     if location.inside and not has_steering_part(Path(location.real_pattern)):
-        # The file may make a directory a bare git repository, whose settings git then follows.
+        # The file may turn a directory into a bare git repository, and git then obeys the settings
+        # in it.
         bare = _bare_around(location.real, Path(os.path.realpath(context.project)))
         needs += tuple(PermissionNeed(Permission.EDIT, f"{place}/.git") for place in bare)
     try:
@@ -180,9 +187,9 @@ def _bare_around(path: Path, project: Path) -> Iterator[str]:
 
 
 def refuse_left_out(before: str, after: str, location: Location) -> None:
-    """Raise ToolError if a change adds the placeholder of a secret, or reveals a secret.
+    """Raise ToolError if a change writes the placeholder of a secret or reveals a secret.
 
-    ``before`` and ``after`` are the file's whole texts.
+    ``before`` and ``after`` are the whole text of the file before and after the change.
     """
     from tui_agent.secret_detector import REMOVED, find_secrets
 

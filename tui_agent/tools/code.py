@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # The modules that talk to servers are imported by the first call.
 
 MAX_ROWS = 200
-"""Maximum number of places shown."""
+"""Maximum number of places that a result shows."""
 MAX_FILES = 20_000
 """Maximum number of files in a server's answer that are considered."""
 
@@ -53,14 +53,16 @@ class CodeInput(ToolInput):
 
     op: Literal["definition", "references", "implementations", "callers", "hover", "symbols"]
     symbol: str = ""
-    """A name or ``Class.name``; for ``symbols``, part of a name. "" if ``path`` names the place."""
+    """Name of a symbol, or ``Class.name``. For ``symbols``, a part of a name. "" if ``path`` names
+    the place."""
     path: str = Field(default="", description="or path:line")
 
 
 class CodeTool(Tool[CodeInput]):
-    """Asks language servers, which start on first use and keep running for later calls.
+    """Answers questions about code with language servers, which are started on first use.
 
-    They run in the sandbox. Without one, only servers that the user's settings name can run.
+    The servers keep running for later calls. They run in the sandbox. Without a sandbox, only
+    servers that the user's settings name can run.
     """
 
     name: ClassVar[str] = "code"
@@ -85,7 +87,7 @@ class CodeTool(Tool[CodeInput]):
         settings: CodeSettings,
         has_sandbox: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Make the tool for a project; ``has_sandbox`` returns True if commands use a sandbox."""
+        """Create the tool for a project; ``has_sandbox`` returns True if there is a sandbox."""
         self._project = real_path(project)
         self._has_sandbox = has_sandbox
         self._settings = settings
@@ -98,7 +100,7 @@ class CodeTool(Tool[CodeInput]):
     def _can_act(self) -> bool:
         """Whether a server can run for one of the project's languages.
 
-        Decided once, because a change of the tools would break the prompt cache.
+        This is decided only once, because a change of the tools would break the prompt cache.
         """
         return has_server(self._project, self._settings, self._has_sandbox)
 
@@ -137,10 +139,11 @@ class CodeTool(Tool[CodeInput]):
         return self._servers.of(real_path(project), language)
 
     def server_lines(self) -> Iterator[str]:
-        """Yield lines for the user: the servers that the settings name, then one for each language.
+        """Yield the lines about language servers that the user is shown.
 
-        A language's line names its server and the server's state. If the tool is switched off,
-        there is only one line. Looks for programs on disk: call it in a thread.
+        The first lines show the servers that the settings name. Then each language has a line that
+        names its server and the server's state. If the tool is switched off, there is only one
+        line. Looks for programs on disk: call it in a thread.
         """
         if not self._settings.enabled:
             yield "off (code.enabled is false)"
@@ -169,7 +172,8 @@ class CodeTool(Tool[CodeInput]):
 def _place_of(arguments: CodeInput, context: ToolContext) -> tuple[str, int | None, int | None]:
     """Return the path that a call names, and the line and column after it.
 
-    Both count from 1 and are None if not given. If the call names no path, the path is the project.
+    The line and the column count from 1, and are None if they are not given. If the call names no
+    path, the project's path is returned.
     """
     path = arguments.path.strip() or str(context.project)
     found = _PLACE.fullmatch(path)
@@ -180,7 +184,7 @@ def _place_of(arguments: CodeInput, context: ToolContext) -> tuple[str, int | No
 
 
 def _question(arguments: CodeInput, context: ToolContext) -> "Question":
-    """Return a call as a question to the language servers.
+    """Return a ``code`` call as a question to the language servers.
 
     Raises ToolError if the path doesn't exist, or leads to a place that was not allowed.
     """
@@ -198,15 +202,17 @@ def _question(arguments: CodeInput, context: ToolContext) -> "Question":
 # -- what is shown ---------------------------------------------------------------------------------
 
 Access = Literal["shown", "named", "hidden", "ignored"]
-"""How places in a file are treated. "shown": with the text of the line. "named": with path and line
-number only. "hidden": only counted. "ignored": left out."""
+"""How places in a file are treated. "shown" places are listed with the text of the line, "named"
+ones only with path and line number. "hidden" places are only counted, and "ignored" ones are left
+out."""
 
 
 @dataclass
 class _Rows:
     """Collects the output lines for an answer's places.
 
-    ``accesses`` and ``texts`` (lines) are caches by file. Reads files: use it in a thread.
+    ``accesses`` and ``texts`` are caches of how each file may be shown, and of its lines. The
+    methods read files, so call them in a thread.
     """
 
     context: ToolContext
@@ -218,7 +224,7 @@ class _Rows:
     def add(self, spot: "Spot") -> None:
         """Count a place, and add an output line for it.
 
-        No line is added if the file is hidden or ignored, or there are `MAX_ROWS` lines already.
+        No line is added if the file is hidden or ignored, or if there are already `MAX_ROWS` lines.
         """
         if spot.path not in self.accesses:
             location = locate(str(spot.path), self.context)
@@ -235,9 +241,9 @@ class _Rows:
     def _access(self, location: Location) -> Access:
         """Return how places in a file may be shown under the permission rules.
 
-        "shown" for files that may be read, "named" for files outside the project about which the
-        user would have to be asked, "hidden" for all other existing files. "ignored" for missing
-        files, and for all files after the first ``MAX_FILES``.
+        The result is "shown" for files that may be read, "named" for files outside the project
+        about which the user would have to be asked, and "hidden" for all other existing files. It
+        is "ignored" for missing files, and for all files after the first ``MAX_FILES``.
         """
         if len(self.accesses) >= MAX_FILES or not is_file(location.real):
             return "ignored"
@@ -265,7 +271,7 @@ class _Rows:
         if line >= len(lines):
             return ""
         text = cut_line(lines[line])
-        # A file that is a secret as a whole is shown only if the user allowed reading it.
+        # A file that is a secret as a whole is shown only if the user has allowed reading it.
         return text if is_secret_file(path) else shown_line(path, line + 1, text)
 
 

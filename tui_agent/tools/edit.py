@@ -32,14 +32,15 @@ if TYPE_CHECKING:
     from tui_agent.editing.matching import Replaced
 
 _SMALL_FILE_LINES = 40
-"""Maximum lines of a file whose whole text is quoted in the error about a failed edit."""
+"""Maximum number of lines of a file that the error message about a failed edit quotes as a whole.
+"""
 MAX_SHOWN_LINES = 60
-"""Maximum lines of the changed places that are shown to the model."""
+"""Maximum number of lines at the changed places that are shown to the model."""
 
 _HUNK_EDGE = 8
-"""Lines shown at the beginning and at the end of a long changed place."""
+"""Number of lines shown at the beginning, and at the end, of a long changed section."""
 _LINE_CHARS = 160
-"""Maximum characters shown of a line."""
+"""Maximum number of characters that are shown of a line."""
 _OTHER_NAMES = {
     **dict.fromkeys(
         ("oldstring", "oldstr", "oldtext", "oldcontent", "search", "find", "original"), "old"
@@ -49,16 +50,16 @@ _OTHER_NAMES = {
     ),
     "replaceall": "all",
 }
-"""Field names of other programs' tools, each with the field that it means here; in lower case,
-without hyphens and underscores."""
+"""Names of fields in the tools of other programs, each with the field of this tool that is meant.
+The names are in lower case, without hyphens and underscores."""
 
 _MIN_PRESENT_CHARS = 8
-"""Minimum length, in characters, of a new text whose presence in the file is reported when the old
-text isn't found."""
+"""If the old text isn't found, but the file contains the new text, the model is told so if the new
+text has at least this many characters."""
 
 
 class Edit(ToolInput):
-    """Replaces the only occurrence of ``old`` with ``new``; with ``all``, every occurrence."""
+    """Replaces the only occurrence of ``old`` with ``new``, or every occurrence with ``all``."""
 
     old: str
     new: str
@@ -80,7 +81,7 @@ class EditInput(ChangeInput):
     @model_validator(mode="before")
     @classmethod
     def _one_edit(cls, values: Any) -> Any:
-        """Return the arguments with ``edits`` as a list of edits.
+        """Return the arguments of an ``edit`` call with ``edits`` as a list of edits.
 
         Models may give one edit instead of the list, give ``old``, ``new`` and ``all`` beside the
         path, or repeat the path in each edit.
@@ -97,7 +98,7 @@ class EditInput(ChangeInput):
         if not isinstance(edits, list | tuple) or not all(isinstance(edit, dict) for edit in edits):
             return values
         if "all" in values:
-            # ``all`` beside the list applies to every edit that doesn't set it.
+            # If ``all`` is given beside the list, it applies to every edit that doesn't set it.
             beside = {"all": values.pop("all")}
             edits = [beside | edit for edit in edits]
             values["edits"] = edits
@@ -114,8 +115,8 @@ class EditInput(ChangeInput):
 class _AppliedEdits:
     """The result of applying all edits of a call.
 
-    ``text`` is the new text, ``count`` the number of changed places, and ``loosely`` the kinds of
-    differences ignored to find them.
+    ``text`` is the new text of the file, ``count`` the number of changed places, and ``loosely``
+    the kinds of differences that were ignored to find these places.
     """
 
     text: str
@@ -124,7 +125,7 @@ class _AppliedEdits:
 
 
 class EditTool(ChangeTool[EditInput]):
-    """Replaces texts in one file. The result shows the changed places."""
+    """Replaces texts in one file. The result shows the changed lines."""
 
     name = "edit"
     description = (
@@ -163,7 +164,7 @@ class EditTool(ChangeTool[EditInput]):
         except ToolError:
             if notebook is None or not all(edit.old in file.text for edit in arguments.edits):
                 raise
-            # The model means the notebook's JSON, not the text of its cells.
+            # The model means the notebook's JSON, not the text of the notebook's cells.
             before = file.text
             done = _apply_all(arguments.edits, before, location)
             written = done.text
@@ -231,9 +232,10 @@ def _apply_edit(text: str, edit: Edit) -> "Replaced":
 def _reason(error: ToolError, edit: Edit, *, before: str, now: str) -> str:
     """Return the reason why an edit failed, for the model.
 
-    Says so if an earlier edit of the call changed the same place, or if the file already has the
-    new text. Ends with the file's text if that is short, unless ``error`` quotes lines of it.
-    ``before`` is the text before all edits, ``now`` the text before this one.
+    The reason mentions whether an earlier edit of the call changed the same place, or whether the
+    file already contains the new text. It ends with the file's text if that is short, unless
+    ``error`` quotes lines of the file. ``before`` is the file's text before all edits, and ``now``
+    is the text before this edit.
     """
     reason = str(error)
     if edit.old and edit.old != edit.new and edit.old not in now:
@@ -241,16 +243,16 @@ def _reason(error: ToolError, edit: Edit, *, before: str, now: str) -> str:
             reason = "an earlier edit changed the same place. Combine the two into one edit."
         elif len(edit.new.strip()) >= _MIN_PRESENT_CHARS and edit.new in now:
             line = line_at(now, now.index(edit.new))
-            reason = f"old was not found, but the file has new already, at line {line}."
+            reason = f"old was not found, but the file already contains new, at line {line}."
     if "\n" in reason:
         return reason
     return f"{reason}{_whole(before)}"
 
 
 def _whole(text: str) -> str:
-    """Return a small file's lines with numbers, as ``read`` shows them; "" for a larger file.
+    """Return the lines of a small file with numbers, as ``read`` shows them; "" for a larger file.
 
-    For an empty file, a sentence that says so.
+    Returns a sentence that says so if the file is empty.
     """
     if not text:
         return " The file is empty."
@@ -279,8 +281,8 @@ def _renamed(values: dict[str, Any]) -> dict[str, Any]:
 def _changed_lines(path: Path, lines: list[str], spans: tuple[range, ...]) -> list[str]:
     """Return each changed place with the line before and after it, numbered as by ``read``.
 
-    "..." separates places, replaces the middle of a long one, and ends the list when it is cut at
-    ``MAX_SHOWN_LINES``. ``spans`` are indexes into ``lines``, from 0.
+    "..." separates the changed places, replaces the middle of a long place, and ends the list if it
+    is cut at ``MAX_SHOWN_LINES``. ``spans`` are indexes into ``lines``, from 0.
     """
     shown: list[str] = []
     for span in _joined(spans, len(lines)):
@@ -294,7 +296,7 @@ def _changed_lines(path: Path, lines: list[str], spans: tuple[range, ...]) -> li
 
 
 def _joined(spans: Iterable[range], total: int) -> list[range]:
-    """Return the ranges, each extended by a line on both sides; ranges that touch are merged."""
+    """Extend each range of lines by one line on both sides, and merge ranges that touch."""
     joined: list[range] = []
     for span in spans:
         start = max(span.start - 1, 0)

@@ -78,7 +78,7 @@ class GlobTool(Tool[GlobInput]):
 
 
 def _nothing(scope: Scope) -> str:
-    """Return the text for an empty result: why no file matches, or which skipped files match."""
+    """Return the text that says why no file matches, or which of the skipped files match."""
     if scope.single_file is not None:
         return f"No files match: {scope.location.shown} is a file with another name."
     plain = scope.glob.strip("/")
@@ -117,7 +117,7 @@ def _newest_first(directory: Path, paths: list[str]) -> list[str]:
 def _times(root: int, folder: str, paths: Iterable[str]) -> dict[str, int]:
     """Return the modification times, in nanoseconds, of files in the directory ``folder``, by path.
 
-    ``root`` is the descriptor of the directory to which ``folder`` and ``paths`` are relative.
+    ``root`` is the file descriptor of the directory to which ``folder`` and ``paths`` are relative.
     Missing files are left out. Raises OSError if ``folder`` can't be opened, or contains a link.
     """
     times = dict[str, int]()

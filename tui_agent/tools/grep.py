@@ -44,14 +44,16 @@ ELSEWHERE_SECONDS = 2.0
 """Time limit, in seconds, of the search in files that the first search skipped."""
 
 MAX_OTHER_FILES = 200
-"""Maximum number of files in encodings other than UTF-8 that are searched for non-ASCII
-characters."""
+"""Maximum number of files in encodings other than UTF-8 that are searched if the pattern has
+non-ASCII characters."""
 
 MAX_CONTEXT = 20
-"""Maximum lines shown before and after a match."""
+"""Maximum number of lines that are shown before and after a match."""
 
-_BINARY = "[Not searched to the end, because binary: {names}. Name one as path to search it.]"
-_IGNORED = "[Not searched, because git ignores it: {names}. Name one as path to search it.]"
+_BINARY = (
+    "[Not searched to the end, because it is binary: {names}. To search a file, name it as path.]"
+)
+_IGNORED = "[Not searched, because git ignores it: {names}. To search a file, name it as path.]"
 _SEPARATOR = b"--"
 """The line that ripgrep prints between groups of lines."""
 _CUT_SHORT = b": WARNING: stopped searching binary file"
@@ -59,18 +61,18 @@ _LINE = re.compile(rb"(\d+)([:-])(\d+)[:-](.*)", re.DOTALL)
 _SHORTENED = re.compile(rb" \[\.\.\. [^\[\]]*\]$")
 """Matches the note that ripgrep appends to a line that it has cut."""
 _MAX_OTHER_BYTES = 16 * 1024**2
-"""Maximum number of bytes that are read from a file in another encoding to verify a found line."""
+"""Maximum number of bytes read from a file that is not UTF-8, in order to verify a found line."""
 
 _NOT_UTF_8 = (
     r"(?-u:[\xC0-\xFF](?:[\x00-\x7F\xC0-\xFF]|$)"
     r"|(?:^|[\x00-\x7F])[\x80-\xBF]"
     r"|[\xE0-\xFF][\x80-\xBF](?:[\x00-\x7F]|$))"
 )
-"""Matches nearly all lines that aren't UTF-8: lines with an incomplete character or a lone
-continuation byte."""
+"""Matches nearly all lines that aren't UTF-8, because they contain an incomplete character or a
+lone continuation byte."""
 
 _LAST = re.compile(r"((?:^|[^\\])(?:\\\\)*)\\[Zz]")
-r"""Matches ``\Z`` and ``\z``, which become ``$`` for ripgrep."""
+r"""Matches ``\Z`` and ``\z``, which are replaced with ``$`` for ripgrep."""
 _IGNORING_CASE = ("-i", "i", "ignore_case", "case_insensitive")
 _AROUND = ("-C", "-A", "-B", "context_lines", "after", "before")
 _IGNORED_ARGUMENTS = ("-n", "line_numbers", "head_limit", "max_results", "limit")
@@ -78,7 +80,7 @@ _IGNORED_ARGUMENTS = ("-n", "line_numbers", "head_limit", "max_results", "limit"
 
 @frozen
 class _Row:
-    """A line from ripgrep: its number, its byte offset in the file, and its bytes.
+    """A line that ripgrep printed, with its number, its byte offset in the file, and its bytes.
 
     ``hit`` is True if it matches, False for a line of context.
     """
@@ -91,9 +93,9 @@ class _Row:
 
 @dataclass
 class Matches:
-    """Counts matching lines, and keeps the lines of the files whose paths sort first.
+    """Counts all matching lines, but keeps only the lines of the files whose paths sort first.
 
-    All paths are relative to the scope's directory. Files may be added in any order.
+    All paths are relative to the directory that is searched. Files may be added in any order.
     """
 
     total: int = 0
@@ -101,23 +103,29 @@ class Matches:
     paths: set[str] = field(default_factory=set)
     """Files with a match."""
     cut_short: list[str] = field(default_factory=list)
-    """Files that were not searched to the end because they are binary."""
+    """Names of the files that were not searched to the end because they are binary."""
     secrets: list[str] = field(default_factory=list)
-    """Files with a match that are not shown because they may hold secrets."""
+    """Names of the files with a match that are not shown because they may contain secrets."""
     withheld: list[str] = field(default_factory=list)
-    """Files with a match that are not shown because of a rule about reading them."""
+    """Names of the files with a match that are not shown because of a permission rule about reading
+    them."""
     unread: list[str] = field(default_factory=list)
-    """Files in other encodings that were searched for ASCII characters only."""
+    """Names of the files in other encodings in which only ASCII characters could be searched for.
+    """
     timed_out: bool = False
     _rows: dict[str, list[_Row]] = field(default_factory=dict)
-    """At most ``MAX_ROWS`` lines of each file, by path."""
+    """The lines that are kept of each file, at most ``MAX_ROWS``, by the file's path."""
     _held: int = 0
     """Number of lines in ``_rows``."""
     _limit: str | None = None
-    """Matches in files after this path are only counted; None while all files' lines are kept."""
+    """Matches in files whose paths sort after this path are only counted. None while the lines of
+    all files are kept."""
 
     def add(self, path: str, row: _Row) -> None:
-        """Add a line of a file. A file's lines must be added one after another, in order."""
+        """Add a line of a file.
+
+        The lines of a file must be added in order, without lines of other files between them.
+        """
         if row.hit:
             self.total += 1
             self.paths.add(path)
@@ -131,11 +139,11 @@ class Matches:
             self._forget()
 
     def rows(self, scope: Scope, *, apart: bool) -> list[tuple[str, bool]]:
-        """Return up to ``MAX_ROWS`` lines of output in order of path, each with True if it matches.
+        """Return up to ``MAX_ROWS`` lines of output by path, each with True if it matches.
 
         Files that are secrets are left out and added to ``secrets``, unless only one file is
         searched; other secrets are redacted. With ``apart``, a line of dashes separates groups of
-        lines. Reads files: call it in a thread.
+        lines. The method reads files, so call it in a thread.
         """
         found: list[tuple[str, bool]] = []
         for path, rows in _verified(scope, self._rows):
@@ -170,7 +178,7 @@ class Matches:
 
 
 def _verified(scope: Scope, found: Mapping[str, list[_Row]]) -> Iterator[tuple[str, list[_Row]]]:
-    """Yield the files in order of path, each with the found lines that it really contains.
+    """Yield the files, sorted by path, with those found lines that the file really contains.
 
     Ripgrep opens files by name. So a command that replaces a directory with a link during the
     search could make ripgrep show files from outside the scope.
@@ -223,8 +231,8 @@ class GrepInput(ToolInput):
     path: str = "."
     glob: str = Field(default="", description="Like src/**/*.ts")
     literal: SkipJsonSchema[bool] = False
-    """Whether ``pattern`` is plain text. Left out of the schema, because a pattern without matches
-    is searched for as plain text anyway."""
+    """Whether ``pattern`` is plain text. The field is left out of the schema, because a pattern
+    without matches is searched for as plain text anyway."""
     context: int = Field(default=0, ge=0)
     """Number of lines to show before and after each match."""
 
@@ -256,7 +264,7 @@ def _is_word(value: Any, word: str) -> bool:
 
 @frozen
 class _Query:
-    """A search: its pattern, how to match it, and the number of context lines around a match."""
+    """A search, with its pattern, how to match it, and the number of context lines to show."""
 
     pattern: str
     literal: bool
@@ -318,7 +326,8 @@ async def _search_with_fallbacks(query: _Query, scope: Scope) -> tuple[Matches, 
         note = f"[pattern is not a valid regular expression ({error}), so it was searched for as plain text.]"
         return found, [note]
     if not found.total and _name_filter(scope):
-        # Some names only look like the glob: other characters draw the same. Ripgrep skips them.
+        # Some names contain other characters than the glob, although they look the same. Ripgrep
+        # skips the files with such names.
         scope = replace(scope, glob="")
         found = await _search(query, scope)
     if found.total:
@@ -362,10 +371,10 @@ async def _missed_matches(query: _Query, scope: Scope) -> list[str]:
 
 
 async def _names(query: _Query, scope: Scope, *options: str) -> list[str]:
-    """Return the files with a match; ``options`` are further options for ripgrep.
+    """Return the names of the files with a match; ``options`` are further options for ripgrep.
 
-    Paths are relative to the scope's directory. Files whose names suggest secrets, or that a rule
-    withholds, are left out. Empty if ripgrep can't be used.
+    Paths are relative to the scope's directory. Files whose names suggest secrets, or which a
+    permission rule withholds, are left out. The result is empty if ripgrep can't be used.
     """
     found: list[str] = []
 
@@ -391,7 +400,8 @@ async def _names(query: _Query, scope: Scope, *options: str) -> list[str]:
 def _names_for_note(scope: Scope, paths: Iterable[str]) -> str:
     """Return the names of the first few files, joined for a note; "" if there are none.
 
-    Files that are secrets aren't named. Reads files: call it in a thread.
+    Files that are secrets as a whole are not named. The function reads files, so call it in a
+    thread.
     """
     named: list[str] = []
     for path in _without_links(scope, sorted(paths)):
@@ -415,15 +425,16 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
 
     if secrets := _without_links(scope, found.secrets):
         notes.append(
-            f"[Not shown, as it may hold secrets: {scope.first_names(secrets)}. Name one as path to search it.]"
+            f"[Not shown, because it may contain secrets: {scope.first_names(secrets)}. "
+            "To search a file, name it as path.]"
         )
     if withheld := _without_links(scope, found.withheld):
         notes.append(
-            f"[Not shown, as a permission rule asks about or denies reading: {scope.first_names(withheld)}.]"
+            f"[Not shown, because a permission rule denies or asks about reading it: {scope.first_names(withheld)}.]"
         )
     if unread := _without_links(scope, found.unread):
         notes.append(
-            f"[Searched only for ASCII characters, as it is not UTF-8: {scope.first_names(unread)}.]"
+            f"[Searched only for ASCII characters, because it is not UTF-8: {scope.first_names(unread)}.]"
         )
     if found.timed_out:
         notes.append(f"[Stopped after {TIMEOUT:.0f} s; there may be more. Search a smaller path.]")
@@ -440,7 +451,7 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
 
 
 async def _search(query: _Query, scope: Scope) -> Matches:
-    """Return the matches in the files of a scope, in all encodings that ripgrep can read."""
+    """Return the matches in the files of a scope, in every encoding that ripgrep can read."""
     found = Matches()
     if scope.single_file is not None:
         encoding = await asyncio.to_thread(encoding_of, scope.location.real)
@@ -448,7 +459,7 @@ async def _search(query: _Query, scope: Scope) -> Matches:
         return found
     await _run(query, scope, found, [], [""])
     if not query.pattern.isascii():
-        # Characters other than ASCII have other bytes in other encodings.
+        # Characters outside ASCII are different bytes in each encoding.
         for name, paths in (await _other_encodings(scope)).items():
             if name:
                 await _run(query, scope, found, [f"--encoding={name}"], paths)
@@ -458,7 +469,7 @@ async def _search(query: _Query, scope: Scope) -> Matches:
 
 
 def _encoding_options(encoding: Encoding | None) -> list[str]:
-    """Return ripgrep's options to search a single file with a given encoding, even if binary.
+    """Return ripgrep's options to search one file with the given encoding, even if it is binary.
 
     ``encoding`` is None for a file that isn't text.
     """
@@ -468,10 +479,10 @@ def _encoding_options(encoding: Encoding | None) -> list[str]:
 
 
 async def _other_encodings(scope: Scope) -> dict[str, list[str]]:
-    """Return the scope's text files that aren't UTF-8, by ripgrep's name for their encoding.
+    """Return the text files in the scope that aren't UTF-8, by ripgrep's name of their encoding.
 
-    The name "" has the files that ripgrep can't decode, and all files after the first
-    ``MAX_OTHER_FILES``.
+    The files that ripgrep can't decode, and all files after the first ``MAX_OTHER_FILES``, are
+    listed under the name "".
     """
     query = _Query(_NOT_UTF_8, literal=False, context=0)
     paths = await _names(query, scope, "--no-unicode")
@@ -493,7 +504,10 @@ def _encoding(path: Path) -> Encoding | None:
 
 
 def _list_for(found: Matches, scope: Scope, path: str) -> list[str] | None:
-    """Return the list to which to add a file whose matches aren't shown; None if they are shown."""
+    """Return the list to which a file whose matches are not shown is added, or None.
+
+    The result is None if the matches may be shown.
+    """
     if scope.single_file is not None:
         return None
     if is_sensitive(path):
@@ -508,7 +522,7 @@ async def _run(
 ) -> None:
     """Search files with ripgrep, and add the matches to ``found``.
 
-    ``paths`` are relative to the scope's directory; "" stands for all files in it.
+    ``paths`` are relative to the searched directory; "" stands for all files in the directory.
 
     Raises:
         ToolError: ripgrep is missing or failed.
@@ -525,7 +539,7 @@ async def _run(
             raw_path, end, rest = line.partition(b"\0")
             is_path = not end and line.removesuffix(b"\r") != _SEPARATOR
             if is_path and _CUT_SHORT not in line:
-                # The path contains a line feed; the rest of the path is the next line.
+                # The path contains a line feed, so the rest of the path is on the next line.
                 begun = line + b"\n"
                 continue
             if not end and _CUT_SHORT in line:
@@ -561,7 +575,8 @@ async def _run(
         raise ToolError(
             "ripgrep can't be used in this directory. Search with grep in bash."
         ) from None
-    # Code 2 without a message means that a file couldn't be read; the other matches are valid.
+    # Exit code 2 without a message means that a file couldn't be read. The matches in other files
+    # are valid.
     if search.code == 2 and search.errors and not found.total:
         reason = " ".join(search.errors.removeprefix("rg: ").split())
         if "regex" in reason:
@@ -573,7 +588,7 @@ async def _run(
 
 
 def _match_options(query: _Query) -> list[str]:
-    """Return ripgrep's options for how the pattern matches: line ends, case, several lines."""
+    """Return ripgrep's options for matching: line ends, case, and matches over several lines."""
     options = ["--crlf"]
     if query.ignoring_case:
         options.append("--ignore-case")
@@ -585,7 +600,7 @@ def _match_options(query: _Query) -> list[str]:
 def _output_options(query: _Query) -> list[str]:
     """Return ripgrep's options for the output that ``_run`` parses."""
     options = ["--line-number", "--byte-offset", "--with-filename", "--no-heading", "--null"]
-    # This limit is in bytes. Lines with too many characters are cut later.
+    # This limit is in bytes. Lines that have too many characters are cut later.
     options += [f"--max-columns={8 * MAX_COLUMNS}", "--max-columns-preview"]
     if query.context:
         return [*options, f"--context={query.context}"]
@@ -595,12 +610,13 @@ def _output_options(query: _Query) -> list[str]:
 def _name_filter(scope: Scope) -> list[str]:
     """Return ripgrep's options to skip most files whose names the glob doesn't match.
 
-    Only an optimisation: results are checked against the glob again. [] if the glob doesn't allow
-    it.
+    This is only an optimisation, because the results are checked against the glob again. Returns an
+    empty list if the glob can't be turned into such options.
     """
     if scope.excludes or scope.single_file is not None:
         return []
-    # The names are given as a file type, because --glob would include files that git ignores.
+    # The names are given as a file type of ripgrep, because --glob would include files that git
+    # ignores.
     types = [f"--type-add=wanted:{name}" for name in name_globs(scope.glob)]
     if types:
         return [*types, "--type=wanted"]

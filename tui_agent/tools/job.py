@@ -1,7 +1,8 @@
-"""The ``job`` tool: lists background jobs, shows new output, types into jobs, waits, stops them.
+"""The ``job`` tool: lists, shows and stops background jobs, types into them or waits for them.
 
-A job whose end the tool has shown is marked as known to the model (``Job.reported``), so that it is
-not reported again. Also makes the results about jobs that ``bash`` started (`job_result`).
+Once the tool has shown that a job has ended, the job is marked as known to the model
+(``Job.reported``), so that its end is not reported again. Also creates the results of ``bash``
+calls that started a job (`job_result`).
 """
 
 import asyncio
@@ -25,20 +26,21 @@ from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish, size_text
 
 MAX_WAIT = 600
-"""Maximum wait of one call, in seconds."""
+"""Maximum number of seconds that one call waits."""
 
 ANSWER_SECONDS = 10
-"""Seconds to wait for a job's answer to input, or for ``until``, if the call gives no time."""
+"""Number of seconds to wait for a job's answer to input, or until ``until`` matches, if the call
+gives no time."""
 
 SEARCH_SECONDS = 0.5
-"""Timeout of one search for the regular expression ``until``, in seconds."""
+"""Time limit, in seconds, for one search for the regular expression ``until``."""
 
 TAKEN = "The user is typing in this job's terminal. Use wait or until to wait for them."
-"""Error about input to a job whose terminal the user has taken over."""
+"""Error message about input to a job whose terminal the user has taken over."""
 
 _COMMAND_CHARS = 100
-"""Maximum characters shown of a job's command in a list."""
-_NOT_YET = "[Not finished after {limit} s.]"
+"""Maximum number of characters of a job's command that a list shows."""
+_NOT_YET = "[The job has not ended after {limit} s.]"
 
 
 class JobInput(ToolInput):
@@ -47,16 +49,17 @@ class JobInput(ToolInput):
     id: int | None = None
     stop: bool = False
     wait: int = Field(default=0, ge=0)
-    """Maximum seconds to wait for the job's end; 0 for no wait. For a job in a terminal, with
-    ``input`` or ``until``, maximum seconds to wait for its answer; 0 for ``ANSWER_SECONDS``."""
+    """Maximum number of seconds to wait until the job ends; 0 to return at once. For a job in a
+    terminal, with ``input`` or ``until``, maximum number of seconds to wait for the job's answer; 0
+    for ``ANSWER_SECONDS``."""
     input: str = Field(default="", description="Text to type; <Enter>, <C-c>, <Up> are keys")
     until: str = Field(default="", description="Wait until its screen matches this regex")
 
 
 class JobTool(Tool[JobInput]):
-    """Shows and controls jobs.
+    """Shows background jobs to the model, and controls them.
 
-    Only input needs permission, because the command was allowed when the job started.
+    Only input to a job needs permission, because the command was allowed when the job started.
     """
 
     name: ClassVar[str] = "job"
@@ -85,7 +88,8 @@ class JobTool(Tool[JobInput]):
                 )
             )
         if not job.is_contained:
-            # The program that reads the input may not be a shell, so the effect is unknown.
+            # The effect of the input is unknown, because the program that reads it may not be a
+            # shell.
             shown = repr(arguments.input)
             why = f"it is typed into a running program: {job.command}"
             needs.append(PermissionNeed(Permission.BASH, shown, detail=shown, unclear=why))
@@ -144,10 +148,10 @@ def _job_of(arguments: JobInput, context: ToolContext) -> Job:
 
 
 def _screen_matcher(text: str) -> Callable[[str], bool] | None:
-    """Return a function that returns True if the regular expression ``text`` matches a screen.
+    """Return a function that tells whether the regular expression ``text`` matches a screen.
 
-    None for an empty text. Raises ToolError if the expression is invalid. The returned function
-    raises ToolError if a search takes more than ``SEARCH_SECONDS``.
+    Returns None if the text is empty. Raises ToolError if the expression is invalid. The returned
+    function raises ToolError if a search takes more than ``SEARCH_SECONDS``.
     """
     if not text:
         return None
@@ -162,7 +166,9 @@ def _screen_matcher(text: str) -> Callable[[str], bool] | None:
         try:
             return pattern.search(shown, timeout=SEARCH_SECONDS) is not None
         except TimeoutError:
-            raise ToolError("until takes too long to match. Write a simpler one.") from None
+            raise ToolError(
+                "until takes too long to match. Write a simpler regular expression."
+            ) from None
 
     return matches
 
@@ -170,11 +176,11 @@ def _screen_matcher(text: str) -> Callable[[str], bool] | None:
 async def job_result(
     job: Job, context: ToolContext, *, first: bool = False, note: str = ""
 ) -> ToolResult:
-    """Return a job's output since the last result, or its terminal's screen, with the job's state.
+    """Return a job's new output, or the screen of its terminal, with the state of the job.
 
-    ``first`` is True for the call that started the job; ``note`` is a line to add below the output.
-    If the job has ended, the result's full output is everything that the job has written, and the
-    job is marked as reported.
+    New output is the output since the last result. ``first`` is True for the call that started the
+    job. ``note`` is a line that is added below the output. If the job has ended, the result's full
+    output is everything that the job has written, and the job is marked as reported.
     """
     state = job.state
     job.reported = job.reported or not state.running
@@ -182,7 +188,7 @@ async def job_result(
     text = plain_text(new)
     raw: bytes | None = new
     if job.terminal is not None:
-        # Only the screen is shown, not the control sequences that drew it.
+        # Only the terminal's screen is shown, without the control sequences that drew it.
         text = job.terminal.text()
         raw = None
     elif lost:
@@ -208,7 +214,7 @@ async def job_result(
 
 
 def _facts(states: Sequence[JobState]) -> ToolMetadata:
-    """Return the metadata of a result that shows which of some jobs run and which have ended."""
+    """Return the metadata of a tool result that shows which jobs run and which have ended."""
     return ToolMetadata(
         running_jobs=tuple(state.id for state in states if state.running),
         ended_jobs=tuple(state.id for state in states if not state.running),

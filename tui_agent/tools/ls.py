@@ -1,4 +1,4 @@
-"""The ``ls`` tool, and the listing of a directory, two levels deep, that ``read`` also shows."""
+"""The ``ls`` tool, and the two-level listing of a directory that ``read`` also shows."""
 
 import asyncio
 from dataclasses import field
@@ -33,7 +33,7 @@ class _Listing:
 
 
 async def list_tree(location: Location, context: ToolContext) -> ToolResult:
-    """Return a tool result that lists a directory, with the names in subdirectories indented.
+    """Return a tool result that lists a directory, with the names in its subdirectories indented.
 
     Names that git ignores are not listed; a note mentions some of the ignored names at the first
     level. If there are more than ``MAX_ROWS`` names, only the first level is listed. Raises OSError

@@ -1,7 +1,8 @@
-"""Turns a tool's text into its result: cuts it to the limits, stores the full output, adds a hint.
+"""Turns a tool's output into its result, by cutting the text and storing the full output.
 
-The hint says how the model can get the rest. Tools that return text call ``finish`` at the end.
-Also scales pictures and stores them for results (`shown_picture`, `image_part`).
+The text is cut to the limits of the context, and a hint says how the model can get the rest. Tools
+that return text call ``finish`` at the end. The module also scales pictures and stores them for
+results (`shown_picture`, `image_part`).
 """
 
 import asyncio
@@ -23,7 +24,8 @@ LIST_BY_NAME = "[{shown:,} of {total:,} names. For others use glob with part of 
 FILTER_OUTPUT = "To see more, filter it, or recall this result by its #number."
 
 SMALL = 100_000
-"""Maximum length, in characters, of output that is processed on the event loop, not in a thread."""
+"""Maximum length, in characters, of an output that is processed on the event loop instead of in a
+thread."""
 
 CutHint = str | Callable[[Truncation], str]
 
@@ -35,10 +37,10 @@ class Output:
     ``keep`` says whether the beginning or both ends are kept when ``text`` is cut. ``footer`` is
     added at the end, uncut. ``cut_hint`` tells the model how to get the rest if lines were cut.
     With ``keep="head"``, the hint replaces the footer; it is a format string with the numbers of
-    lines ``{shown}`` and ``{total}``, or a function of the `Truncation`. With ``keep="ends"``, it
-    stands where lines are missing. ``raw`` is the full output to store, as bytes; None to store
-    ``text``. ``seen`` has the total sizes if the tool already left something out of ``text``. If
-    ``stored`` is False, no full output is stored, because it can be produced again.
+    lines ``{shown}`` and ``{total}``, or a function of the `Truncation`. With ``keep="ends"``, the
+    hint stands where lines are missing. ``raw`` is the full output to store, as bytes; None to
+    store ``text``. ``seen`` has the total sizes if the tool already left something out of ``text``.
+    If ``stored`` is False, no full output is stored, because it can be produced again.
     """
 
     text: str
@@ -73,7 +75,8 @@ async def finish(output: Output, context: ToolContext) -> ToolResult:
             count = min(count, truncation.kept_lines)
     parts = [cut.text.rstrip("\n"), output.footer]
     if output.keep == "head" and cut.next_line is not None and truncation is not None:
-        # The note that ``truncate`` added counts only this text; the tool knows the total.
+        # The note that ``truncate`` added counts only the lines of this text, but the tool knows
+        # their total number.
         shown = cut.text.split("\n")[: truncation.kept_lines]
         parts = ["\n".join(shown), _hint(output, truncation) or output.footer]
     encoded = output.text.encode("utf-8", "replace")
@@ -106,8 +109,9 @@ def shown_picture(
     """Return a note for the model on an image file, and the picture to attach.
 
     ``raw`` is the file's content. The picture is scaled or converted if providers require that. It
-    is None if the bytes can't be decoded, or if the model takes no images (``vision`` is False).
-    ``path`` is the file's name for the note. Decoding may take seconds: call it in a thread.
+    is None if the bytes can't be decoded, or if the model doesn't accept images (``vision`` is
+    False). ``path`` is the file's name for the note. Decoding may take seconds, so call the
+    function in a thread.
     """
     named = "Image, "
     if path:
@@ -126,9 +130,9 @@ def shown_picture(
 def image_part(
     picture: Picture, put_blob: Callable[[bytes], str], path: str | None = None
 ) -> ImagePart:
-    """Store a picture or PDF as a blob, and return it as a part of a message or result.
+    """Store a picture or PDF as a blob, and return it as a part of a message or tool result.
 
-    ``path`` is the file that it comes from, relative to the project.
+    ``path`` is the path of the picture or PDF relative to the project.
     """
     blob = put_blob(picture.data)
     return ImagePart(

@@ -1,4 +1,4 @@
-"""Resolves paths in tool arguments, finds the permissions for them, and suggests similar paths."""
+"""Resolves the paths in tool arguments, finds their permissions, and suggests similar paths."""
 
 import difflib
 import os
@@ -21,24 +21,26 @@ _SUGGESTIONS = 3
 _MAX_SIBLINGS = 2_000
 """Maximum number of names in a directory that are compared for suggestions."""
 _MAX_FILES = 20_000
-"""Maximum number of project files that are compared for suggestions."""
+"""Maximum number of project files that are compared with a missing path in order to suggest similar
+ones."""
 _MAX_END_PARTS = 30
-"""Maximum number of components at the end of a path that are looked up in the project."""
+"""Maximum number of components that are taken from the end of a missing path and looked up in the
+project."""
 _MAX_CHARS = 300
-"""Maximum characters of a path in a message."""
+"""Maximum number of characters of a path that a message shows."""
 _WILD = frozenset("*?")
 _QUOTES = {"`": "`", '"': '"', "'": "'", "<": ">"}
-"""Closing quotes by opening quotes."""
+"""The closing quotation mark for each opening quotation mark."""
 
 
 @frozen
 class Location:
     """A path from a call's arguments, resolved.
 
-    ``path`` is absolute, ``real`` the same with symbolic links resolved. ``shown`` is the path for
-    the user and the model, relative to the working directory if possible. ``pattern`` and
-    ``real_pattern`` are ``path`` and ``real`` as rules match them: relative to the project, or
-    absolute if outside. ``inside`` is True if ``real`` is in the project.
+    ``path`` is the absolute path, and ``real`` is that path with symbolic links resolved. ``shown``
+    is the path for the user and the model, relative to the working directory if possible.
+    ``pattern`` and ``real_pattern`` are ``path`` and ``real`` as rules match them: relative to the
+    project, or absolute if they are outside it. ``inside`` is True if ``real`` is in the project.
     """
 
     path: Path
@@ -56,7 +58,7 @@ def locate(raw: str, context: ToolContext) -> Location:
     names on disk.
 
     Raises:
-        ToolError: the text can't be a path, or several names in the project look like it.
+        ToolError: the text can't be a path, or several names in the project look the same as it.
     """
     if not raw.strip() or "\0" in raw:
         raise ToolError("path is empty or contains a NUL character")
@@ -67,7 +69,7 @@ def locate(raw: str, context: ToolContext) -> Location:
         and written.is_relative_to(project)
         and not written.is_relative_to(context.project)
     ):
-        # The call works on a copy of the project.
+        # The tool call works in a copy of the project.
         written = context.project / written.relative_to(project)
     path, real = Path(os.path.normpath(written)), Path(os.path.realpath(written))
     project = Path(os.path.realpath(context.project))
@@ -90,9 +92,9 @@ def locate(raw: str, context: ToolContext) -> Location:
 def _written(raw: str, context: ToolContext) -> Path:
     """Return the absolute path that a text means.
 
-    If the text as written is an existing path, this is that path. Otherwise surrounding spaces are
-    removed and ``~`` is expanded. If that path doesn't exist either, quotes and the like are
-    removed, too.
+    If the text is an existing path as it is written, that path is returned. Otherwise spaces around
+    the text are removed and ``~`` is expanded. If the resulting path doesn't exist either, quotes
+    and similar characters are removed, too.
     """
     as_said = _as_on_disk(raw, context)
     if os.path.lexists(as_said):
@@ -118,8 +120,9 @@ def find(raw: str, context: ToolContext) -> Location:
     """Resolve a path that should exist, before the user is asked for permission.
 
     Raises:
-        ToolError: as in `locate`; or the path doesn't exist and is outside the project, but the
-            project has a path with the same end (models invent directories above the project).
+        ToolError: `locate` refuses the path, or the path is outside the project and doesn't exist,
+            but the project contains a path with the same end (models invent directories above the
+            project).
     """
     location = locate(raw, context)
     if (
@@ -132,7 +135,7 @@ def find(raw: str, context: ToolContext) -> Location:
 
 
 def relocate(raw: str, permission: Permission, context: ToolContext) -> Location:
-    """Resolve a path again when the call runs.
+    """Resolve a path again at the time when the tool call runs.
 
     Raises:
         ToolError: the path now leads to a place that was not allowed, because a link has changed.
@@ -143,12 +146,12 @@ def relocate(raw: str, permission: Permission, context: ToolContext) -> Location
 
 
 def check_allowed(needs: Iterable[PermissionNeed], context: ToolContext) -> None:
-    """Check, when a call runs, that everything it needs was allowed before.
+    """Check, when a call runs, that all permissions which it needs were given before.
 
     Does nothing if permissions were not checked (``context.allowed`` is None).
 
     Raises:
-        ToolError: a need was not allowed.
+        ToolError: a permission that the call needs was not given.
     """
     if context.allowed is None:
         return
@@ -180,10 +183,10 @@ def path_needs(permission: Permission, location: Location) -> tuple[PermissionNe
 
 
 def missing(location: Location, context: ToolContext) -> ToolError:
-    """Return the error for a path that doesn't exist, with suggestions of similar paths if any.
+    """Return the error for a path that doesn't exist, with suggestions of similar paths.
 
-    Nothing is suggested for a link to a missing path, or for a pattern such as ``*.py``. Searches
-    the project: call it in a thread.
+    Nothing is suggested for a link to a missing path, or for a pattern such as ``*.py``. The
+    function searches the project, so call it in a thread.
     """
     shown = _cut(location.shown)
     if is_link(location.path):
@@ -202,7 +205,7 @@ def missing(location: Location, context: ToolContext) -> ToolError:
 def _suggestions(location: Location, context: ToolContext) -> list[str]:
     """Return up to ``_SUGGESTIONS`` existing paths similar to a missing one, most likely first.
 
-    Paths in the working directory are relative to it.
+    The paths are relative to the working directory if they are in it.
     """
     found = []
     if meant := _same_end(location, context):
@@ -215,9 +218,9 @@ def _suggestions(location: Location, context: ToolContext) -> list[str]:
 
 
 def _same_name(location: Location, context: ToolContext) -> list[str]:
-    """Return the project's files with the location's name, ignoring case.
+    """Return the project's files that have the same name as the location, ignoring case.
 
-    Files that share most directory names with the location come first.
+    The files whose directories have the most names in common with the location come first.
     """
     name = location.path.name.lower()
     files = []
@@ -243,7 +246,7 @@ def _cut(shown: str) -> str:
 def _without_quotes(text: str) -> str:
     """Return a path without quotes around it and without a leading ``@`` or ``file://``.
 
-    Backslashes become slashes if there is no slash.
+    Backslashes become slashes if the path contains no slash.
     """
     if len(text) > 2 and text[0] in _QUOTES and text[-1] == _QUOTES[text[0]]:
         text = text[1:-1]
@@ -285,8 +288,8 @@ def _close_siblings(path: Path) -> list[str]:
 def _same_end(location: Location, context: ToolContext) -> str:
     """Return the existing project path that has the longest end in common with a location.
 
-    The result is relative to the working directory if it is inside that directory; "" if there is
-    no such path.
+    The result is relative to the working directory if it is inside that directory. Returns "" if
+    there is no such path.
     """
     parts = location.path.parts[1:][-_MAX_END_PARTS:]
     for start in range(len(parts)):

@@ -1,8 +1,8 @@
 """Runs the program of a tool call, in the sandbox or outside it.
 
-If the program lacked access that the user then grants, the program runs again. Processes that it
-leaves running become a background job. The caller decides whether to use the sandbox, and with
-which view.
+If the program lacked access that the user then grants, the program runs again. Processes that the
+program leaves running become a background job. The caller decides whether to use the sandbox, and
+what the program may see and change in it.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from tui_agent.sandbox import Grants, Launch, Sandbox, SandboxError, View
 from tui_agent.tools.base import ToolContext
 
 _SEARCH_NOTICE_SECONDS = 1.0
-"""Seconds after which the user is told that files are being searched for secrets."""
+"""Number of seconds after which the user is told that files are being searched for secrets."""
 MAX_RUNS = 4
 """Maximum number of runs of one program, each with more access than the run before."""
 
 
 @frozen
 class Program:
-    """A program to run for a tool call.
+    """A program that is to be run for a tool call.
 
     ``name`` is its name for the user, ``words`` the argument list, ``timeout`` the time limit in
     seconds, and ``descriptors`` are file descriptors that the program inherits. ``terminal`` is the
@@ -42,14 +42,14 @@ class Program:
     descriptors: tuple[int, ...] = ()
     terminal: Terminal | None = None
     foreground: Foreground | None = None
-    """Lets the user move the program to the background; None if that isn't possible."""
+    """Lets the user move the program to the background; None if the program can't be moved."""
 
     @property
     def is_moved(self) -> bool:
         return self.foreground is not None and self.foreground.moved.is_set()
 
     def command(self, context: ToolContext, launch: Launch | None = None) -> Command:
-        """Return the command that runs the program in the sandbox that ``launch`` set up.
+        """Return the command that runs the program in the sandbox which ``launch`` set up.
 
         If ``launch`` is None, the command runs the program outside the sandbox.
         """
@@ -75,7 +75,7 @@ class Program:
 
 @frozen
 class EndedProgram:
-    """A program's last run, and a note for the model on the sandbox's effects, "" for none."""
+    """A program's last run, and a note for the model on what the sandbox changed, "" for none."""
 
     run: CommandRun
     note: str = ""
@@ -87,9 +87,9 @@ async def run_program(
     """Run a program until it ends or exceeds its time limit.
 
     If ``sandbox`` is None, the program runs outside the sandbox. If the program lacked access in
-    the sandbox and the user grants that access, it runs again, up to ``MAX_RUNS`` times in all.
-    Returns the last run. Output is reported while the program runs, so nothing is lost if the call
-    is cancelled.
+    the sandbox, and the user grants that access, the program runs again, up to ``MAX_RUNS`` times
+    in all. The last run is returned. Output is reported while the program runs, so nothing is lost
+    if the call is cancelled.
 
     Raises:
         ToolError: the program could not be started, or the sandbox can't be set up.
@@ -118,7 +118,7 @@ async def run_program(
 async def run_or_move(
     program: Program, context: ToolContext, sandbox: Sandbox | None
 ) -> EndedProgram | Job:
-    """Run a program like `run_program`. If the user moves it to the background, return its job."""
+    """Run a program like `run_program`; if the user moves it to the background, return its job."""
     jobs = context.jobs
     if jobs is None:
         return await run_program(program, context, sandbox)
@@ -182,7 +182,7 @@ async def _run(program: Program, command: Command, context: ToolContext, run: Co
     except OSError as error:
         raise not_started(error) from error
     if run.left is not None and context.jobs is not None:
-        # The processes that it left running become a job.
+        # The processes that the program left running become a background job.
         run.job = context.jobs.adopt(program.name, run.left).id
 
 
@@ -222,10 +222,11 @@ async def launch_program(
 
 @contextlib.asynccontextmanager
 async def recorded(context: ToolContext, sandbox: Sandbox, view: View) -> AsyncIterator[None]:
-    """Record, for checkpoints, what a program changes in the project during a ``with`` block.
+    """Record, for checkpoints, the changes that a program makes to the project in a ``with`` block.
 
-    Records nothing if the view doesn't allow changes of sources, or if the program writes to a
-    layer, because the sandbox then records the changes when it moves them into the project.
+    Nothing is recorded if the sandbox doesn't let the program change source files, or if the
+    program writes to a separate layer. In the latter case the sandbox records the changes when it
+    moves them into the project.
     """
     recorded = context.recorded if view.changes_sources else None
     if recorded is None or await asyncio.to_thread(sandbox.is_layered, view):
@@ -243,7 +244,7 @@ def not_started(error: OSError) -> ToolError:
 def ending(run: CommandRun) -> str:
     """Return notes for the model on the exit code, a signal, and processes left running.
 
-    "" if the run succeeded and left none running.
+    Returns "" if the run succeeded and left no process running.
     """
     notes = []
     if run.exit_code is not None and run.exit_code < 0:

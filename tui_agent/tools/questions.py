@@ -1,4 +1,4 @@
-"""Questions from the model or MCP servers to the user: their forms, and how answers are checked."""
+"""Defines forms for questions by the model or an MCP server, and checks the user's answers."""
 
 import json
 import math
@@ -21,11 +21,11 @@ _KINDS: dict[str, FieldKind] = {
     "boolean": "yes_no",
     "array": "choices",
 }
-"""Kinds of fields by JSON schema type. A field of another type is a choice if it lists values, else
-a text."""
+"""Kinds of form fields by JSON schema type. A field of another type is a choice if the schema lists
+values, otherwise a text."""
 _BOUNDS = {"array": ("minItems", "maxItems"), "string": ("minLength", "maxLength")}
-"""JSON schema keywords for the lower and upper bound, by type. Other types use "minimum" and
-"maximum"."""
+"""JSON schema keywords for the lower and the upper bound of a value, by the value's type. Other
+types use "minimum" and "maximum"."""
 
 
 _YES = {"yes", "y", "true"}
@@ -47,16 +47,16 @@ class FormField:
     default: Value | None = None
     required: bool = False
     is_free: bool = False
-    """Whether the user may also answer in their own words."""
+    """Whether the user may also type an answer that is not among the options."""
     least: float | None = None
-    """The lower bound of a number, of a text's length, or of the number of choices; None if there
-    is none."""
+    """The lower bound of the answer, that is, of a number, a text's length, or the number of
+    choices. None if there is no bound."""
     most: float | None = None
-    """The upper bound of a number, of a text's length, or of the number of choices; None if there
-    is none."""
+    """The upper bound of the answer, that is, of a number, a text's length, or the number of
+    choices. None if there is no bound."""
 
     def read(self, text: str) -> Value | None:
-        """Return the value that a text typed by the user means; None for an empty text.
+        """Return the value meant by a text that the user typed; None if the text is empty.
 
         An option is given by its value or its label; several options are separated by commas. If
         the field is a choice and ``is_free``, any text is returned unchanged. Raises ValueError
@@ -104,7 +104,7 @@ class FormField:
         return number
 
     def _chosen(self, text: str) -> list[str]:
-        """Return the chosen values, each once; ``text`` has values or labels separated by commas.
+        """Return the chosen values, each once; ``text`` is a list of values or labels with commas.
 
         Raises ValueError if one of them isn't the value or label of an option.
         """
@@ -114,7 +114,7 @@ class FormField:
     def _option(self, word: str) -> str:
         """Return the value of the option with this value, or else with this label.
 
-        Raises ValueError if there is none.
+        Raises ValueError if there is no such option.
         """
         labels = {label.strip(): value for value, label in self.options}
         known = labels | {value.strip(): value for value, _label in self.options}
@@ -126,8 +126,8 @@ class FormField:
     def _check_size(self, size: float, few: str, many: str) -> None:
         """Raise ValueError if a number, length or count is out of bounds.
 
-        ``few`` and ``many`` are the messages for a value that is too small or too large, as format
-        strings for the bound.
+        ``few`` and ``many`` are the error messages for a value that is too small or too large. They
+        are format strings, into which the bound is inserted.
         """
         if self.least is not None and size < self.least:
             raise ValueError(f"{self.title} {few.format(self.least)}.")
@@ -137,7 +137,7 @@ class FormField:
 
 @frozen
 class ModelQuestions:
-    """Questions from the model to the user, each as a field of a form."""
+    """Questions from the model to the user, each of which is a field of a form."""
 
     fields: tuple[FormField, ...]
 
@@ -167,7 +167,7 @@ ServerQuestion = ServerForm | ServerLink
 class Answer:
     """The user's answer to a question; ``action`` is "cancel" if they closed it without an answer.
 
-    If they accepted, ``values`` has the value of each filled field by its name.
+    If the user accepted, ``values`` contains the value of each filled field by the field's name.
     """
 
     action: Literal["accept", "decline", "cancel"] = "cancel"
@@ -180,18 +180,19 @@ Asker = Callable[[ServerQuestion | ModelQuestions], Awaitable[Answer]]
 
 @dataclass
 class UserContact:
-    """Holds the function that asks a session's user. Shared by everything that asks questions."""
+    """Holds the function that asks a session's user, and is shared by all code that asks."""
 
     asker: Asker | None = None
-    """Asks the user; None if no one can be asked."""
+    """Function that asks the user a question; None if there is no user to ask."""
     open_questions: int = 0
-    """Number of questions that the user has not answered yet."""
+    """How many questions the user has not answered yet."""
 
 
 class QuestionHost(Protocol):
     """A session whose user MCP servers can ask questions.
 
-    Sessions share servers, so a question goes to a busy session, which most likely caused it.
+    Because sessions share MCP servers, a question is shown in a session that is busy, which most
+    likely caused it.
     """
 
     @property
@@ -239,7 +240,7 @@ def _number_in(row: Mapping[str, Any], name: str) -> float | None:
 
 
 def _options(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return the values that a JSON schema lists, each with its label; () if it lists none."""
+    """Return the values that a JSON schema lists, each with its label; () if there are none."""
     options = []
     if isinstance(values := row.get("enum"), list):
         labels = as_list(row.get("enumNames"))
@@ -255,7 +256,10 @@ def _options(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def as_text(value: object) -> str:
-    """Return an answer's value as text: "yes" or "no", a list with commas, "" for None."""
+    """Return the value of an answer as text.
+
+    A flag becomes "yes" or "no", a list is joined with commas, and None becomes "".
+    """
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):

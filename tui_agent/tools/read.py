@@ -51,14 +51,15 @@ SECRETS_LEFT_OUT = (
     "[Secrets are shown as [redacted] in {lines}. An edit must leave those parts as they are.]\n"
 )
 MAX_DOCUMENT_BYTES = 100_000_000
-"""Maximum size of a document that is converted to text, in bytes."""
+"""Maximum size, in bytes, of a document that is converted to text."""
 DOCUMENT_LINES = 2_000
-"""Maximum lines of a document's text per read if the call gives no limit."""
+"""Maximum number of lines that a read of a document returns if the call gives no limit."""
 STORED_LINES = 20_000
-"""Maximum lines per read. Lines that are not shown to the model are stored for ``recall``."""
+"""Maximum number of lines that one call reads. Those lines that are not shown to the model are
+stored for the ``recall`` tool."""
 
 _NUMBER_CHARS = 12
-"""How many of a line's maximum characters are reserved for the line's number."""
+"""How many of the maximum characters of a line are reserved for the line's number."""
 _PLACE = LazyPattern(r"(.+?):(\d{1,9})(?:-(\d{1,9})|:\d+)?:?")
 
 
@@ -67,9 +68,9 @@ class ReadInput(ToolInput):
 
     path: str
     offset: int = Field(default=1, ge=0)
-    """Number of the first line, counted from 1; 0 means 1."""
+    """Number of the first line to return, counted from 1; 0 means 1."""
     limit: int | None = Field(default=None, ge=1)
-    """Maximum number of lines; None for as many as fit in the output."""
+    """Maximum number of lines to return; None for as many as fit in the output."""
 
     @model_validator(mode="before")
     @classmethod
@@ -111,7 +112,7 @@ def _without_lines(arguments: ReadInput, context: ToolContext) -> ReadInput:
     """Return the arguments with a path such as ``path:12`` or ``path:12-20`` split.
 
     The lines become offset and limit unless the call gives an offset. The path is not split if it
-    exists as written, or if the part before the line numbers doesn't exist.
+    exists as written, or if the path without the line numbers doesn't exist.
     """
     found = _PLACE.fullmatch(arguments.path.strip())
     if (
@@ -130,7 +131,7 @@ def _without_lines(arguments: ReadInput, context: ToolContext) -> ReadInput:
 
 
 class ReadTool(Tool[ReadInput]):
-    """Shows a file's numbered lines, an image, or the names in a directory."""
+    """Shows the model a file's numbered lines, an image, or the names in a directory."""
 
     name = "read"
     description = (
@@ -184,9 +185,7 @@ class ReadTool(Tool[ReadInput]):
         if not stat.S_ISREG(status.st_mode):
             raise ToolError(f"{location.shown} is a device, pipe or socket, not a file.")
         sample = await asyncio.to_thread(_bytes_of, location.real, SAMPLE_BYTES)
-        if (
-            sample is None
-        ):  # the file is opened non-blocking, and a generated file may have no data yet
+        if sample is None:  # A generated file may have no data yet.
             raise ToolError(f"{location.shown} has no data to read at the moment.")
         if picture_type(sample):
             return await _image(location, context)
@@ -215,11 +214,12 @@ async def _window(
 ) -> Window:
     """Return the requested lines of a text file, with secrets redacted.
 
-    They come from the file's unsaved text in the editor, if the program runs in an editor, or else
-    from the file on disk. A notebook's lines come from its cells on disk. Records the file's state,
-    so that an edit notices later changes.
+    If the program runs in an editor, the lines come from the file's unsaved text there, otherwise
+    from the file on disk. A notebook's lines come from its cells on disk. The file's state is
+    recorded, so that an edit notices later changes.
     """
-    # Recorded before the read, so that a change during the read is noticed at the next edit.
+    # The file's state is recorded before the read, so that a change during the read is noticed at
+    # the next edit.
     await asyncio.to_thread(context.reads.note, location.real)
     first = max(arguments.offset, 1)
     wanted = range(first, first + min(arguments.limit or STORED_LINES, STORED_LINES))
@@ -240,9 +240,10 @@ async def _window(
 
 
 def _cells(location: Location, wanted: range, line_chars: int) -> Window | None:
-    """Return the requested lines of a notebook's text form, with secrets redacted.
+    """Return the requested lines of a notebook's cells as text, with secrets redacted.
 
-    None if the file can't be loaded or isn't a valid notebook; the caller then shows it as JSON.
+    Returns None if the file can't be loaded or isn't a valid notebook. The caller then shows the
+    file as JSON.
     """
     try:
         file = load(location.real, location.shown, max_bytes=MAX_CHANGED_BYTES)
@@ -259,8 +260,8 @@ async def _document(
 ) -> tuple[Window, tuple[ImagePart, ...]]:
     """Return the requested lines of a document's text, and the document itself if it is attached.
 
-    It is attached if it is a PDF that the model accepts, the call asks for all of it, and nothing
-    in its text is redacted.
+    The document is attached if it is a PDF, the model accepts PDFs, the call asks for the whole
+    document, and nothing in its text is redacted.
 
     Raises:
         ToolError: the document is too large or can't be converted to text.
@@ -288,8 +289,7 @@ async def _document(
 def _shown_window(text: str, path: Path, wanted: range, line_chars: int) -> Window:
     """Return the requested lines of a text converted from a file, with secrets redacted.
 
-    If the file as a whole is a secret, nothing is redacted, because the user has allowed reading
-    it.
+    If the whole file is a secret, nothing is redacted, because the user has allowed reading it.
     """
     before = window_of(text, wanted, line_chars)
     if is_secret_file(path):

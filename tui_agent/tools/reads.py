@@ -7,7 +7,7 @@ from pathlib import Path
 from tui_agent.lazy import frozen
 
 HASHED_BYTES = 8 * 1024 * 1024
-"""Maximum size, in bytes, of a file that is compared by content. Larger files are compared by
+"""Maximum size, in bytes, of a file that is compared by content. Larger files are compared only by
 modification time and size."""
 
 _ALWAYS_HASHED_BYTES = 256 * 1024
@@ -23,10 +23,10 @@ class _State:
 
 
 class FileReads:
-    """The state of each file when it was last read, written or edited.
+    """Remembers the state that each file had when it was last read, written or edited.
 
-    A file counts as changed only if its content changed: setting its time, or writing the same
-    bytes again, is not a change. A file larger than `HASHED_BYTES` counts as changed if its
+    A file counts as changed only if its content changed, and not if its modification time was set
+    or the same bytes were written again. A file larger than `HASHED_BYTES` counts as changed if its
     modification time or size changed.
     """
 
@@ -34,9 +34,10 @@ class FileReads:
         self._states: dict[str, _State] = {}
 
     def note(self, path: Path) -> None:
-        """Record the current state of a file; forget it if it can't be read.
+        """Record the current state of a file; forget the recorded state if the file can't be read.
 
-        Call it before a read, so that a change during the read is noticed later.
+        This must be called before the file is read, so that a change during the read is noticed
+        later.
         """
         real = os.path.realpath(path)
         try:
@@ -51,9 +52,9 @@ class FileReads:
         self._states[real] = _State(status.st_mtime_ns, status.st_size, digest)
 
     def changed_since(self, path: Path) -> bool | None:
-        """Return True if a file has changed or vanished since ``note``, False if not.
+        """Return True if a file has changed or vanished since ``note``, False if it hasn't.
 
-        None if no state of the file is recorded. May read the file: call it in a thread.
+        Returns None if no state of the file is recorded. May read the file: call it in a thread.
         """
         real = os.path.realpath(path)
         known = self._states.get(real)
@@ -68,8 +69,8 @@ class FileReads:
         if not known.size:
             return False
         same_time = status.st_mtime_ns == known.modified_ns
-        # Small files are always compared: two writes within one tick of the file system's clock
-        # have the same time.
+        # The contents of small files are always compared, because two writes within one tick of the
+        # file system's clock have the same modification time.
         if known.digest is None or (same_time and known.size > _ALWAYS_HASHED_BYTES):
             return not same_time
         return _digest(real) != known.digest

@@ -1,6 +1,7 @@
-"""The ``recall`` tool: shows the model session content that is no longer sent to it.
+"""The ``recall`` tool: shows the model content of the session that isn't sent to it any more.
 
-A call gives an entry's number, words to search for on all branches, or a topic of the memory.
+A call contains the number of an entry, words to search for on all branches, or a topic of the
+project's memory.
 """
 
 import asyncio
@@ -28,11 +29,12 @@ from tui_agent.tools.outputs import Output, counted, finish
 MAX_HITS = 12
 """Maximum number of entries that a search finds."""
 WITH_LINES = 6
-"""Number of found entries shown with their matching lines. Each other entry is one line."""
+"""Number of found entries that are shown with their matching lines. Each further entry is shown as
+one line."""
 _ADDRESS = re.compile(
     r"\s*#?(\d{1,9})(?:[\s:,]+(?:lines?\s+)?(\d{1,9})\s*-\s*(\d{1,9})?)?\s*", re.IGNORECASE
 )
-"""Matches an entry's number, with or without a range of lines: ``#12``, ``12 30-60``, ``12
+"""Matches an entry's number with or without a range of lines, such as ``#12``, ``12 30-60`` or ``12
 30-``."""
 _REMEMBERED = re.compile(r"\s*memory[\s:]+(\S.*?)\s*", re.IGNORECASE)
 """Matches ``memory TOPIC``, which asks for the entry from which the memory's line on the topic was
@@ -52,7 +54,10 @@ class RecallInput(ToolInput):
 
 
 class RecallTool(FreeTool[RecallInput]):
-    """Shows an entry, a part of it, or search results. Reading the session needs no permission."""
+    """Shows the model an entry, a part of an entry, or search results.
+
+    Calls need no permission, because they only read the session.
+    """
 
     name: ClassVar[str] = "recall"
     description: ClassVar[str] = (
@@ -151,7 +156,7 @@ class RecallTool(FreeTool[RecallInput]):
 def _span(first: str, last: str | None) -> dict[str, int]:
     """Return ``offset`` and ``limit`` for a range of lines as the model wrote it.
 
-    The two numbers may come in either order. Without ``last`` there is no limit.
+    The model may give the two numbers in either order. Without ``last``, there is no limit.
     """
     if last is None:
         return {"offset": max(int(first), 1)}
@@ -163,7 +168,9 @@ def _span(first: str, last: str | None) -> dict[str, int]:
 def _outline_output(
     entry_id: int, lines: list[str], shown: list[tuple[int, str]], before: int
 ) -> Output:
-    """Return the output for a long entry: its beginning, and its most important lines with numbers.
+    """Return the output for a long entry, which is its beginning and its most important lines.
+
+    The lines are numbered.
 
     ``shown`` are pairs of a line's index, from 0, and its text, perhaps cut. ``before`` is the
     number of lines that the file has before the entry's first line, if the entry is a read of a
@@ -193,9 +200,9 @@ def _outline_output(
 
 
 def _hit_lines(hit: FoundEntry, *, whole: bool) -> list[str]:
-    """Return the output for a found entry: all its lines if ``whole``, else a single line.
+    """Return the output for a found entry, with all its lines if ``whole``, else in one line.
 
-    The single line has the entry's gist and the longest of the matching lines.
+    The single line contains a description of the entry and the longest of the matching lines.
     """
     head = f"#{hit.entry_id} {hit.gist}{'' if hit.here else ' (other branch)'}"
     best = max((text for _, text in hit.lines), key=len, default="").strip()

@@ -27,25 +27,27 @@ OFFERED = (
     "remember",
     "ask",
 )
-"""The tools of every session, each in a module of the same name.
+"""Creates the built-in tools of every session, each of which is in a module of the same name.
 
-Changing the order would break the prompt cache. ``websearch`` is offered only if a service is
-configured or the model's provider can search. A module ``NAME_tool.py`` in this package adds a tool
-after these, in alphabetical order.
+The tools have a fixed order, because a change of the order would break the prompt cache.
+``websearch`` is offered only if a service is configured or the model's provider can search. A
+module ``NAME_tool.py`` in this package adds a tool after these, in alphabetical order.
 """
 
 _MODULES = dict.fromkeys(OFFERED, "") | {
     path.stem.removesuffix("_tool"): "_tool"
     for path in sorted(Path(__file__).parent.glob("*_tool.py"))
 }
-"""The suffix that follows a tool's name in the name of its module ("" or "_tool"), by tool name."""
+"""The suffix ("" or "_tool") that follows the tool's name in the name of its module, by the tool's
+name."""
 
 _CLOSE = 0.7
-"""Minimum likeness of two names, from 0 to 1, for one to be suggested instead of the other."""
+"""Minimum similarity, from 0 to 1, between an unknown tool name and a name suggested instead of it.
+"""
 
 BUILTIN = (*_MODULES, "code", "skill", "task")
-"""Names of all built-in tools. The last three are created elsewhere, because they need the project,
-the skills or the agents."""
+"""Names of all built-in tools. The last three tools are created elsewhere, because they need the
+project, the skills or the agents."""
 
 
 @cache
@@ -68,7 +70,7 @@ def builtin_inputs() -> tuple[type[ToolInput], ...]:
 
 
 def builtin_tools(*set_up: Tool[Any]) -> tuple[Tool[Any], ...]:
-    """Return the tools of every session in their fixed order.
+    """Return the built-in tools that every session has, in their fixed order.
 
     A tool in ``set_up`` replaces the tool with the same name, or is ignored if there is none.
     """
@@ -79,8 +81,8 @@ def builtin_tools(*set_up: Tool[Any]) -> tuple[Tool[Any], ...]:
 def builtin_named(name: str) -> str:
     """Return the name of the built-in tool that is called ``name`` here or in other programs.
 
-    For ``TodoWrite``, this is "todo". Case, hyphens and underscores are ignored. "" if there is
-    none.
+    For example, the result for ``TodoWrite`` is "todo". Case, hyphens and underscores are ignored.
+    Returns "" if there is no such tool.
     """
     plain = name.strip().lower()
     squeezed = plain_name(plain)
@@ -100,8 +102,8 @@ def find_tool(
 ) -> Tool[Any]:
     """Return the tool that a call names, by its name or another program's name for it.
 
-    A prefix such as ``functions.`` and the case are ignored. ``offered`` returns the names of the
-    tools that the model was offered; None means all.
+    A prefix such as ``functions.`` is ignored, and so is the case of letters. ``offered`` returns
+    the names of the tools that the model was offered; None means all.
 
     Raises:
         ToolError: there is no such tool; the message lists the offered tools.

@@ -1,4 +1,4 @@
-"""The ``remember`` tool: proposes a line for the project's memory, for the user to accept."""
+"""The ``remember`` tool: proposes a line for the project's memory, which the user may accept."""
 
 import asyncio
 from typing import ClassVar
@@ -19,7 +19,7 @@ class RememberInput(ToolInput):
 class RememberTool(FreeTool[RememberInput]):
     """Proposes a line for the project's memory.
 
-    Needs no permission, because the line has no effect before the user accepts it.
+    The call needs no permission, because the line has no effect before the user accepts it.
     """
 
     name: ClassVar[str] = "remember"
@@ -39,4 +39,6 @@ class RememberTool(FreeTool[RememberInput]):
             line = await asyncio.to_thread(context.propose, arguments.note)
         except NotKeptError as error:
             raise ToolError(str(error)) from error
-        return ToolResult("Proposed. The user decides in /memory.", title=line[:80])
+        return ToolResult(
+            "The line was proposed. The user decides about it in /memory.", title=line[:80]
+        )

@@ -10,7 +10,7 @@ from tui_agent.session.entries import ToolResultEntry
 MIN_SAVED_CHARS = 600
 """Minimum length, in characters, of an output that is replaced by a short answer."""
 MAX_DIFF_SHARE = 0.5
-"""Maximum size of a diff, as a share of the output that it replaces."""
+"""Maximum size of a diff, as a share of the size of the output that the diff replaces."""
 
 _SPAN = LazyPattern(r"^\[Lines \d+-\d+ of ((?:more than )?\d+)[.,].*\]\s*\Z", re.MULTILINE)
 """Matches the note (``READ_ON`` or ``READ_END``) below a read of part of a file; group 1 is the
@@ -34,10 +34,11 @@ class Known:
 def short_answer(
     title: str, shown: str, output: str, earlier: Iterable[ToolResultEntry]
 ) -> Known | None:
-    """Return a note or a diff to show instead of a read's lines; None if the lines must be shown.
+    """Return a note or a diff to show instead of the lines read; None if the lines must be shown.
 
     Args:
-        title: title of the result, which names the path and lines; equal for equal calls.
+        title: the title of the result, which names the path and the lines. Equal calls have equal
+            titles.
         shown: the file's name for the model.
         output: the numbered lines that would be shown.
         earlier: results of earlier reads of this file that the model still sees unchanged, newest
@@ -50,17 +51,21 @@ def short_answer(
         same_read = result.title == title
         if result.metadata.known_from is not None:
             if same_read:
-                break  # The model already received a short answer, and repeats the call.
+                break  # The model repeats the call although it already received a short answer.
             continue
         known = _lines(result.output)
-        # A file that grew or shrank has changed, even if the lines shown are the same.
+        # A file whose size changed is a different file, even if the lines that would be shown are
+        # the same.
         if (
             lines
             and lines.items() <= known.items()
             and _length(output, lines) == _length(result.output, known)
         ):
             span = f"lines {min(lines)}-{max(lines)} of {shown}"
-            note = f"[Unchanged: {span} are the same as in read #{result.id}, which you can still see.]"
+            note = (
+                f"[Unchanged: {span} are the same as when you read them in #{result.id}, "
+                "which is still in the context.]"
+            )
             return Known(note, result.id, all_of_it=True)
         whole = _is_whole(output, lines) and _is_whole(result.output, known)
         if (
@@ -70,7 +75,7 @@ def short_answer(
         ):
             return Known(changed, result.id, all_of_it=False)
         if lines.keys() <= known.keys():
-            break  # The newest read of these lines is outdated, and so are older ones.
+            break  # The newest read of these lines is outdated, and so are the older reads.
     return None
 
 
@@ -79,7 +84,7 @@ def _lines(output: str) -> dict[int, str]:
 
 
 def _length(output: str, lines: dict[int, str]) -> str:
-    """Return the file's number of lines as the output shows it: "120", or "more than 2000"."""
+    """Return the number of lines of the file as it is shown, such as "120" or "more than 2000"."""
     found = _SPAN.search(output)
     if found is None:
         return str(max(lines, default=0))
@@ -95,14 +100,15 @@ def _difference(
 ) -> str | None:
     """Return a note with the diff between an earlier read of a whole file and the current file.
 
-    ``known`` and ``lines`` are the lines then and now, by number; ``whole`` is the length of the
-    output that the diff would replace, in characters. None if the diff is empty or too long.
+    ``known`` and ``lines`` are the earlier and the current lines, by number. ``whole`` is the
+    length, in characters, of the output that the diff would replace. Returns None if the diff is
+    empty or too long.
     """
     before, after = ("".join(f"{text}\n" for text in held.values()) for held in (known, lines))
     diff = diff_texts(shown, before, after).text
     if not diff or len(diff) > whole * MAX_DIFF_SHARE:
         return None
     return (
-        f"[Changed since the read of #{entry_id}, which you can still see. This is the diff; make the same call "
-        f"again to read the whole file.]\n{diff}"
+        f"[The file has changed since you read it in #{entry_id}, which is still in the context. This is the diff. "
+        f"To read the whole file, repeat the call.]\n{diff}"
     )

@@ -1,6 +1,6 @@
-"""The scope of a search by ``grep`` or ``glob``: the directory or file to search, and the glob.
+"""Defines the scope of a ``grep`` or ``glob`` call: what to search, and the glob for file names.
 
-Also cuts long lines for the output of searches.
+Also cuts long lines in the results of searches.
 """
 
 import os
@@ -22,17 +22,18 @@ from tui_agent.tools.paths import Location, check_allowed, find, locate, missing
 MAX_NAMED = 3
 """Maximum number of skipped files that a note names."""
 MAX_COLUMNS = 300
-"""Maximum characters shown of a line."""
+"""Maximum number of characters that are shown of a line."""
 
 
 @frozen
 class Scope:
     """A directory or file to search, and the glob that files in it have to match.
 
-    ``glob`` is the glob as one pattern, "" if there is none or it has several parts. ``matcher`` is
-    the compiled glob, None to take all files. With ``excludes``, the files that don't match are
-    taken. ``alike`` matches paths that only look as if they matched the glob, because their Unicode
-    characters are similar; such a path has to be passed through ``folded`` first.
+    ``glob`` is the glob as one pattern, "" if there is no glob or if it has several parts.
+    ``matcher`` is the compiled glob, None to take all files. With ``excludes``, the files that
+    don't match are taken. ``alike`` matches paths that only look as if they matched the glob,
+    because their Unicode characters are similar; such a path has to be passed through ``folded``
+    first.
     """
 
     location: Location
@@ -41,15 +42,15 @@ class Scope:
     alike: re.Pattern[str] | None = None
     excludes: bool = False
     written: str = ""
-    """The glob as the call gave it."""
+    """The glob as it was written in the call."""
     project: Path = Path()
-    """The project, whose root the rules' paths are relative to."""
+    """The project. The paths in permission rules are relative to the project's root."""
     reading: RuleOfReading | None = None
-    """The user's rules about reading files of the project, None if there are none."""
+    """The user's permission rules about reading files of the project; None if there are none."""
 
     @property
     def directory(self) -> Path:
-        """The directory to search; for a single file, the directory that contains it."""
+        """The directory to search; for a single file, the directory that contains this file."""
         if is_directory(self.location.real):
             return self.location.real
         return self.location.real.parent
@@ -62,18 +63,20 @@ class Scope:
         return self.location.real.name
 
     def takes(self, path: str) -> bool:
-        """Return True if the glob selects a file; ``path`` is relative to ``directory``."""
+        """Return True if the glob selects the file ``path``, which is relative to ``directory``."""
         if (
             self.excludes
             and folded(path.rpartition("/")[2]).strip() == folded(self.written).strip()
         ):
-            return True  # The glob is the file's name, which itself begins with "!".
+            return True  # The glob is the name of an existing file, which begins with "!".
         return self.matcher is None or self._matches(path) != self.excludes
 
     def withholds(self, path: str) -> bool:
-        """Return True if a rule asks about or denies reading a file that the call doesn't name.
+        """Return True if a permission rule withholds a file that the call doesn't name.
 
-        ``path`` is relative to ``directory``. Reading a file that the call names was permitted.
+        A rule withholds a file if it denies reading the file or asks the user about it. ``path`` is
+        relative to ``directory``. If the call names the file itself, reading it was already
+        permitted.
         """
         if self.reading is None or self.single_file is not None:
             return False
@@ -93,7 +96,7 @@ class Scope:
         return f"{base.rstrip('/')}/{listed_name(path)}"
 
     def first_names(self, paths: Iterable[str]) -> str:
-        """Return up to ``MAX_NAMED`` paths in the form of ``shown``, sorted and joined for a note.
+        """Return up to ``MAX_NAMED`` paths as `shown` gives them, sorted and joined for a note.
 
         ``paths`` are relative to ``directory``. If there are more, "..." follows.
         """
@@ -133,7 +136,8 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
         if base:
             wanted = [f"/{rest}"]
         if base.startswith("/") and (base == "/" or not os.path.lexists(base)):
-            # A leading slash means the searched directory, not the root of the file system.
+            # A slash at the beginning stands for the searched directory, not for the root of the
+            # file system.
             base = base.strip("/")
     # These directories become part of the path even if they are ``..``, so that the permission
     # check sees where the search leads.
@@ -157,7 +161,7 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
 
 
 def _parts(glob: str, *, excludes: bool, is_name: bool) -> list[str]:
-    """Return the globs that a text may mean: the whole text, then its parts between commas.
+    """Return the globs that a text may mean: the whole text, then the parts between commas.
 
     ``excludes`` is True if the text begins with "!" to exclude files. ``is_name`` is True if a file
     has the text as its name; a text that begins or ends with spaces is then the only glob.
@@ -169,14 +173,14 @@ def _parts(glob: str, *, excludes: bool, is_name: bool) -> list[str]:
         return [glob]
     parts = [plain]
     if glob != plain and "/" not in plain and not excludes:
-        parts.append(glob)  # A name may begin or end with white space.
+        parts.append(glob)  # The name of a file may begin or end with white space.
     if "," in plain and "{" not in plain:
         parts += [part.strip() for part in plain.split(",") if part.strip()]
     return parts
 
 
 def _is_there(path: Path) -> bool:
-    """Return True if a path, or one that looks like it, exists."""
+    """Return True if a path exists, or another path that looks the same."""
     try:
         return os.path.lexists(as_on_disk(path))
     except AlikeError:
@@ -184,9 +188,9 @@ def _is_there(path: Path) -> bool:
 
 
 def _all_below(glob: str) -> str:
-    """Change a glob that ends in "/" to match all files below; return other globs unchanged.
+    """Change a glob that ends in "/" so that it matches all files below; return other globs as is.
 
-    As in .gitignore, ``src/`` matches at any depth (``**/src/**``), ``a/src/`` only from the top.
+    As in .gitignore, ``src/`` matches at any depth (``**/src/**``), but ``a/src/`` only at the top.
     ``/``, ``.`` and ``./`` mean all files.
     """
     if glob and not glob.removeprefix(".").strip("/"):

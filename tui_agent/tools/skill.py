@@ -1,4 +1,4 @@
-"""The ``skill`` tool: sends the model the text of a skill that it knows by name and description.
+"""The ``skill`` tool: gives the model the full text of a skill whose name it knows.
 
 Also defines `Skill`; the agent reads skills from files.
 """
@@ -21,7 +21,7 @@ from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import Output, finish
 
 MAX_LISTED = 20
-"""Maximum number of a skill's files that are listed below its text."""
+"""Maximum number of a skill's files that are listed below the skill's text."""
 
 
 @frozen
@@ -37,8 +37,8 @@ class Skill:
     folder: Path | None
     body: str
     fill: Callable[[str, str], str] | None = None
-    """Takes a text and the arguments as typed, and returns the text with its placeholders replaced;
-    None if there are no placeholders."""
+    """Function that takes a text and the arguments as the user typed them, and returns the text
+    with its placeholders replaced. None if the skill has no placeholders."""
     for_model: bool = True
     """Whether the model may load the skill."""
     for_user: bool = True
@@ -49,12 +49,13 @@ class Skill:
     of_project: bool = False
     """Whether the skill belongs to the project, not to the user."""
     origin: str = ""
-    """The skill's folder, as shown to the user; "" for a command that the model may use as a
-    skill."""
+    """The skill's folder, as it is shown to the user. "" for a slash command that the model may use
+    as a skill."""
     program: str = ""
-    """The other program to which that folder belongs; "" for a folder of this program."""
+    """Name of another program if the skill is in one of its folders; "" for this program's folders.
+    """
     file: str = ""
-    """Name of the skill's file as shown to the user; "" for a command."""
+    """Name of the skill's file, as it is shown to the user. "" for a slash command."""
 
     def filled(self, text: str, arguments: str) -> str:
         """Return a part of the skill's text with its placeholders replaced with the arguments."""
@@ -63,14 +64,14 @@ class Skill:
         return self.fill(text, arguments)
 
     def text(self, arguments: str = "") -> str:
-        """Return the text for the model: the body with the arguments filled in, and file names.
+        """Return the skill's text for the model, with the arguments filled in and file names.
 
-        Lists the skill's folder: call it in a thread.
+        The method lists the skill's folder, so call it in a thread.
         """
         return self.with_files(self.filled(self.body, arguments))
 
     def with_files(self, body: str) -> str:
-        """Return an already filled body, followed by the skill's folder, if any, and its files."""
+        """Return a body with its placeholders filled, followed by the skill's folder and files."""
         if self.folder is None:
             return body
         lines = [body, "", f"Paths in this skill are relative to {self.folder}"]
@@ -84,12 +85,12 @@ class SkillInput(ToolInput):
 
     name: str
     arguments: SkipJsonSchema[str] = ""
-    """Values for the body's placeholders. Left out of the schema, because the model knows the task
-    anyway."""
+    """Values for the placeholders in the skill's body. The field is left out of the schema, because
+    the model knows the task anyway."""
 
 
 class SkillTool(Tool[SkillInput]):
-    """Loads a skill: its text is the result of the call.
+    """Loads a skill for the model, by returning the skill's text as the result of the call.
 
     ``skills`` returns the current skills by name. ``wanted`` returns True if requests offer the
     tool; by default they do if there is any skill.
@@ -137,7 +138,7 @@ def _plain_name(arguments: SkillInput) -> str:
 
 
 def _files(folder: Path) -> list[str]:
-    """Return up to ``MAX_LISTED`` files of a skill's folder, relative to it.
+    """Return up to ``MAX_LISTED`` files of a skill's folder, relative to the folder.
 
     If there are more, "..." follows. ``SKILL.md``, hidden files, and directories whose names begin
     with "__" are left out.

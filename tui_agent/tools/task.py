@@ -19,7 +19,7 @@ from tui_agent.tools.base import (
 from tui_agent.tools.outputs import Output, finish
 
 TITLE_CHARS = 60
-"""Maximum characters of the task in a card's title."""
+"""Maximum number of characters of the task that the title of the call's card shows."""
 
 
 class TaskInput(ToolInput):
@@ -40,7 +40,10 @@ class TaskInput(ToolInput):
 
 
 class TaskTool(Tool[TaskInput]):
-    """Starts or continues a subagent. Several can run in parallel, each with a separate context."""
+    """Starts or continues a subagent, whose context is separate from the caller's.
+
+    Several subagents can run in parallel.
+    """
 
     name: ClassVar[str] = "task"
     description: ClassVar[str] = (
@@ -54,7 +57,8 @@ class TaskTool(Tool[TaskInput]):
         starts_agents=True,
     )
     read_only: ClassVar[bool] = True
-    # The call itself changes nothing: the subagent's own calls are checked and recorded one by one.
+    # The call itself changes nothing, because the subagent's own calls are checked and recorded one
+    # by one.
 
     def needs(self, arguments: TaskInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         return (PermissionNeed(Permission.TASK, self._agent(arguments, context), arguments.task),)

@@ -1,6 +1,6 @@
-"""The ``todo`` tool, in whose results the model keeps a to-do list.
+"""The ``todo`` tool, whose results contain the model's to-do list.
 
-Also finds the current list on a path (`current_todos`).
+Also finds the current list on a session path (`current_todos`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,19 +25,20 @@ from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import FreeTool, ToolContext, ToolInput, ToolResult
 
 MAX_TODOS = 100
-"""Maximum items of a list. A longer list is refused, because the model is sent the whole list."""
+"""Maximum number of items of a to-do list. A longer list is refused, because the whole list is sent
+to the model."""
 MAX_CHARS = 8_000
-"""Maximum characters of a list."""
+"""Maximum number of characters of a to-do list."""
 
 EMPTY = "The list is empty."
-"""The output for a list without items."""
+"""The output of the ``todo`` tool for a list without items."""
 
 _NAME = "todo"
 
 _LINE = LazyPattern(r"(?:[-*+•]\s+|\d+[.)]\s+)?(?:\[(?P<mark>[ >xX~-]?)\]\s*)?(?P<content>.*)")
 
 _CONTENT = ("content", "text", "title", "task", "step", "description", "name")
-"""Names that models use for the field with an item's text, preferred first."""
+"""Names that models use for the field that contains an item's text, the preferred name first."""
 
 _OTHER_NAMES = {
     "completed": "done",
@@ -45,7 +46,7 @@ _OTHER_NAMES = {
     "canceled": "cancelled",
     "doing": "in_progress",
 }
-"""Other names that models use for a status, each with the status it means."""
+"""The status that is meant by each other name which models use for a status."""
 
 
 class TodoStatus(StrEnum):
@@ -95,7 +96,10 @@ class TodoInput(ToolInput):
 
 
 class TodoTool(FreeTool[TodoInput]):
-    """Replaces the whole list, which is stored only as the call's result; see `current_todos`."""
+    """Replaces the whole to-do list, which is stored only as the result of the call.
+
+    See `current_todos`.
+    """
 
     name: ClassVar[str] = _NAME
     description: ClassVar[str] = "Your plan for several steps; replaces the whole list."
@@ -130,13 +134,13 @@ def progress(todos: Sequence[Todo]) -> str:
 
 
 def done_of(statuses: Iterable[str]) -> tuple[int, int]:
-    """Return the number of done items, and of all items except cancelled ones."""
+    """Return the number of done items, and the number of all items that are not cancelled."""
     counted = [status for status in statuses if status != TodoStatus.CANCELLED]
     return counted.count(TodoStatus.DONE), len(counted)
 
 
 def parse(text: str) -> tuple[Todo, ...]:
-    """Return the items of a text, one per line.
+    """Return the to-do items in a text that contains one item per line.
 
     An item without a mark such as ``[x]`` is pending. Bullets and numbers are removed; blank lines,
     headings (``#``) and ``EMPTY`` are ignored.
@@ -153,12 +157,12 @@ def parse(text: str) -> tuple[Todo, ...]:
 
 
 def current_todos(path: Sequence[Entry]) -> tuple[Todo, ...]:
-    """Return the to-do list as of the end of a path; empty if there is none.
+    """Return the to-do list at the end of a session path; the list is empty if there is none.
 
-    It is the newest result of the tool, or the list carried in a newer branch summary. A list
-    carried in a compaction counts only if the path has neither: the entries that the compaction
-    kept are newer than its summary, although they come before it on the path. ``path`` may be only
-    the part that a request needs.
+    This is the newest result of the ``todo`` tool, or the list that a newer branch summary carries.
+    A list that a compaction carries counts only if the path contains neither, because the entries
+    that the compaction kept are newer than its summary, although they come before it on the path.
+    ``path`` may be only the part that a request needs.
     """
     carried: str | None = None
     for entry in reversed(path):
@@ -188,7 +192,7 @@ def is_of_newest_turn(path: Sequence[Entry]) -> bool:
 
 
 def _line(item: Any) -> str:
-    """Return an item as a line. The item may be an object, as in other programs' tools.
+    """Return a to-do item as a line. The item may be an object, as in other programs' tools.
 
     Raises ValueError if the object has an unknown status or no text.
     """
@@ -207,5 +211,5 @@ def _line(item: Any) -> str:
 
 
 def _state(state: Iterable[StateText]) -> str | None:
-    """Return the to-do list that a summary carries, as text; None if it carries none."""
+    """Return the to-do list that a summary carries, as text; None if the summary carries none."""
     return next((item.text for item in state if item.tool == _NAME), None)

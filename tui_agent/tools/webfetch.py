@@ -26,17 +26,17 @@ _TEXT = LazyPattern(
 )
 _META_CHARSET = LazyPattern(rb"<meta[^>]{0,200}charset=[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 _SNIFFED_BYTES = 4_096
-"""How many bytes at the beginning of a page are used to find its encoding, and to decide whether it
-is text."""
+"""Number of bytes at the beginning of a page that are used to find the page's encoding and to
+decide whether it is text."""
 _ERROR_CHARS = 2_000
-"""Maximum characters shown of an error page."""
+"""Maximum number of characters of an error page that are shown."""
 _LONG_LINE = 2_000
-"""Maximum length of a line, in characters, in JSON that is shown as received. JSON with a longer
-line is reformatted."""
+"""Maximum length, in characters, of the lines of JSON that is shown as it was received. JSON with a
+longer line is reformatted."""
 _MAX_PDF_LINES = 20_000
-"""Maximum lines of text taken from a PDF."""
+"""Maximum number of lines of text that are extracted from a PDF."""
 _AROUND = 2
-"""Lines shown before and after each line that contains the words of ``find``."""
+"""Number of lines that are shown before and after each line that contains the words of ``find``."""
 
 
 class WebFetchInput(ToolInput):
@@ -46,11 +46,12 @@ class WebFetchInput(ToolInput):
     offset: int = Field(default=1, ge=1)
     """Number of the first line to show, counted from 1."""
     find: str = ""
-    """Only lines with all of these words are shown, and the lines around them; "" for all lines."""
+    """Words to find in the page. Only lines that contain all of them are shown, with the lines
+    around them. "" to show all lines."""
 
 
 class WebFetchTool(Tool[WebFetchInput]):
-    """Fetches a page and returns it as text. Sends nothing but the request for the page."""
+    """Fetches a page and returns it as text. Nothing but the request for the page is sent."""
 
     name: ClassVar[str] = "webfetch"
     description: ClassVar[str] = "Read a web page or PDF."
@@ -74,7 +75,7 @@ class WebFetchTool(Tool[WebFetchInput]):
         def may_follow(before: WebAddress, after: WebAddress) -> bool:
             verdict = context.verdict(_need(after))
             if verdict == "deny":
-                raise ToolError(f"{asked} redirects to {after}, which a rule denies.")
+                raise ToolError(f"{asked} redirects to {after}, which a permission rule denies.")
             return verdict == "allow" or same_site(before, after)
 
         try:
@@ -137,10 +138,10 @@ async def _output(
 
 
 def _part(text: str, arguments: WebFetchInput) -> str:
-    """Return the lines of a page that a call selects by ``offset`` and ``find``.
+    """Return those lines of a page that a call selects with ``offset`` and ``find``.
 
-    With ``find`` they are numbered, and the lines around them are included. Raises ToolError if the
-    offset is past the end, or no line has all the words.
+    With ``find``, the lines are numbered, and the lines around them are included. Raises ToolError
+    if the offset is past the end, or if no line contains all the words.
     """
     lines = text.rstrip("\n").split("\n")
     if arguments.offset > len(lines):
@@ -157,13 +158,14 @@ def _part(text: str, arguments: WebFetchInput) -> str:
         if arguments.offset > 1:
             since = f" from line {arguments.offset} on"
         raise ToolError(
-            f"No line{since} has all the words of “{arguments.find}”. The page has {len(lines)} lines; try fewer words."
+            f"No line{since} contains all the words of “{arguments.find}”. "
+            f"The page has {len(lines)} lines; try fewer words."
         )
     return "\n".join(_around(lines, found))
 
 
 def _around(lines: list[str], found: list[int]) -> list[str]:
-    """Return the found lines and the lines around them, numbered, with "..." for gaps.
+    """Return the found lines of a page with the lines around them, numbered, and "..." for gaps.
 
     ``found`` are indexes into ``lines``, ascending.
     """
@@ -194,7 +196,10 @@ def _is_utf8(body: bytes) -> bool:
 
 
 async def _text(page: WebPage, context: ToolContext) -> str:
-    """Return a page that isn't a PDF as text: HTML as Markdown, JSON without long lines."""
+    """Return a page that isn't a PDF as text.
+
+    HTML is converted to Markdown, and JSON with long lines is reformatted.
+    """
     charset = page.charset
     if charset is None and (found := _META_CHARSET.search(page.body[:_SNIFFED_BYTES])):
         charset = found[1].decode("ascii")
@@ -222,7 +227,7 @@ async def _pdf_text(page: WebPage, context: ToolContext) -> str:
 
 
 async def _markdown(html: str, address: WebAddress, context: ToolContext) -> str:
-    """Return HTML as Markdown. Converts it in another process, because a large page takes seconds.
+    """Convert HTML to Markdown in another process, because a large page takes seconds.
 
     Raises ToolError if the conversion fails.
     """

@@ -16,7 +16,7 @@ from tui_agent.web.addresses import read_address
 from tui_agent.web.searching import FoundPage, Searcher, WebQuery
 
 NOTHING = "[No page was found.]"
-"""The whole output of a search without results."""
+"""The output for a search that found no page."""
 
 
 class WebSearchInput(ToolInput):
@@ -24,9 +24,9 @@ class WebSearchInput(ToolInput):
 
     query: str
     domains: list[str] = Field(default_factory=list)
-    """Only pages of these hosts; empty for all hosts."""
+    """Hosts whose pages are searched; empty for all hosts."""
     after: str = Field(default="", description="YYYY-MM-DD")
-    """Only pages published on or after this day; "" for any day."""
+    """Earliest day on which the pages may have been published; "" for any day."""
 
     @field_validator("domains", mode="before")
     @classmethod
@@ -35,7 +35,7 @@ class WebSearchInput(ToolInput):
 
 
 class WebSearchTool(Tool[WebSearchInput]):
-    """Searches the web. Sends only the call's arguments, and doesn't open the pages found."""
+    """Searches the web. Only the call's arguments are sent, and the found pages are not opened."""
 
     name: ClassVar[str] = "websearch"
     description: ClassVar[str] = "Find web pages."
@@ -52,10 +52,10 @@ class WebSearchTool(Tool[WebSearchInput]):
     def __init__(
         self, service: Searcher | None = None, missing: str = "", *, by_model: bool = False
     ) -> None:
-        """Make the tool; ``service`` is None if no search service is configured.
+        """Create the tool; ``service`` is None if no search service is configured.
 
-        ``missing`` is a sentence on how to configure one. With ``by_model`` the model's provider
-        searches if there is no service.
+        ``missing`` is a sentence on how to configure a service. With ``by_model``, the model's
+        provider searches if there is no service.
         """
         self._service = service
         self._missing = missing
@@ -100,7 +100,7 @@ class WebSearchTool(Tool[WebSearchInput]):
 
 
 def _query(arguments: WebSearchInput) -> WebQuery:
-    """Return a call's arguments as a query.
+    """Return the arguments of a ``websearch`` call as a query.
 
     Raises:
         ToolError: the words are missing, or a host or the date is invalid.

@@ -48,7 +48,7 @@ class WriteInput(ChangeInput):
 class WriteTool(ChangeTool[WriteInput]):
     """Creates a file, or replaces all its content.
 
-    Refuses to replace a file that was not read, unless the file is empty.
+    Refuses to replace a file that the model has not read, unless the file is empty.
     """
 
     name = "write"
@@ -103,8 +103,8 @@ def _with_odd_bytes(content: str, file: TextFile, location: Location) -> str:
     """Return the content with each U+FFFD replaced with the undecodable byte that it stands for.
 
     Raises:
-        ToolError: content and file differ in the number of such bytes, so it is unclear which
-            byte stands where.
+        ToolError: the numbers of such bytes in the content and in the file differ, so it is unclear
+            for which byte each U+FFFD stands.
     """
     if odd_bytes_shown(file.text) == file.text:
         return content

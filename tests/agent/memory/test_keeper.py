@@ -145,7 +145,10 @@ async def test_what_a_page_says_is_a_proposal_with_the_pages_name(tmp_path: Path
     (line,) = await finished(harness, "read page.html")
     assert line.origin == "read page.html"
     assert memory_of(tmp_path).read().lines == ()
-    assert harness.results()[-1].output == "Proposed. The user decides in /memory."
+    assert (
+        harness.results()[-1].output
+        == "The line was proposed. The user decides about it in /memory."
+    )
 
 
 async def test_secrets_are_not_proposed(tmp_path: Path) -> None:

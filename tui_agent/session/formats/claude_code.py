@@ -1,4 +1,4 @@
-"""Reads Claude Code's sessions: JSON lines, each with the id of its parent line.
+"""Reads Claude Code's sessions, which are JSON lines that contain the id of their parent line.
 
 An answer with several blocks has a line for each block, all with the same message id. Results of
 parallel calls have the lines of their calls as parents. The reader turns the lines of an answer
@@ -43,24 +43,25 @@ _USAGE = {
 _COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _CAVEAT = ("Caveat:", "<local-command-caveat>")
-"""Beginnings of the note that precedes a command which Claude Code carries out, like /compact."""
+"""Prefixes of the note that precedes a command which Claude Code itself carries out, such as
+/compact."""
 _OWN = (
     *_CAVEAT,
     "<local-command-stdout>",
     "<local-command-stderr>",
     "Continue from where you left off.",
 )
-"""Beginnings of messages in the user's role that Claude Code writes for its own use. Other
-``isMeta`` lines contain the text of a command or skill."""
+"""Prefixes of messages in the user's role that Claude Code writes for its own use. Other ``isMeta``
+lines contain the text of a command or skill."""
 _TOLD = "<task-notification>"
-"""Beginning of messages in the user's role that report the end of a background task to the
-model."""
+"""Prefix of messages in the user's role that tell the model that a background task has ended."""
 _OF_SUBAGENTS = ("agent-*.jsonl", "subagents/agent-*.jsonl")
-"""Patterns for subagents' files, in the folder named like the session file without its suffix."""
+"""Glob patterns for the files of subagents, which are in a folder that is named like the session
+file without its suffix."""
 _AGENT_CHARS = 80
 _TITLE_CHARS = 60
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
-"""Types of lines that have a title, each with the title's key; the preferred types come last."""
+"""Types of lines that contain a title, each with the title's key. The preferred types come last."""
 
 
 def is_line(node: Node) -> bool:
@@ -71,9 +72,9 @@ def is_line(node: Node) -> bool:
 
 
 def read(source: SourceFile) -> Iterator[list[IncomingSession]]:
-    """Yield one list: the file's session, then its subagents' sessions from their own files.
+    """Yield one list with the file's session and its subagents' sessions from separate files.
 
-    A subagent's file that can't be read is counted as left out.
+    The file's own session comes first. A subagent's file that can't be read is counted as left out.
 
     Raises:
         ImportRefused: the file can't be read.
@@ -92,9 +93,10 @@ def read(source: SourceFile) -> Iterator[list[IncomingSession]]:
 
 
 def _subagent(path: Path, parent: "Reader", source: SourceFile) -> IncomingSession:
-    """Return a subagent's session, linked with the result of the call that started the subagent.
+    """Return a subagent's session with a link to the result of the call that started the subagent.
 
-    If there is no such result in the parent's file, the session is only linked with the parent.
+    If the parent session's file contains no such result, the session is linked only with the parent
+    session.
     """
     reader = SubagentReader(SourceFile(path, source.skip_damaged))
     child = reader.read()
@@ -112,9 +114,9 @@ def _subagent(path: Path, parent: "Reader", source: SourceFile) -> IncomingSessi
 
 
 def _facts_of(path: Path) -> Node:
-    """Return the object in a subagent's ``.meta.json``, which names its call and kind.
+    """Return the JSON object in a subagent's ``.meta.json``, which names the call and the kind.
 
-    Empty if there is no readable file; older versions wrote none.
+    Returns an empty object if there is no readable file. Older versions of Claude Code wrote none.
     """
     try:
         return SourceFile(path).document()
@@ -123,7 +125,7 @@ def _facts_of(path: Path) -> Node:
 
 
 class Reader(BlockReader):
-    """Makes the session of a file. Merges an answer's lines, and chains its results below it."""
+    """Builds the session of a file, merging an answer's lines and chaining its tool results."""
 
     program = "Claude Code"
     reads_subagent: ClassVar = False
@@ -145,23 +147,24 @@ class Reader(BlockReader):
         self._answers: dict[str, int] = {}
         """Entry id of each answer, by message id."""
         self._callers: dict[str, int] = {}
-        """Entry id of the answer that made each call, by call id."""
+        """Entry id of the answer that contains each tool call, by the call's id."""
         self._tails: dict[int, int] = {}
-        """Entry id of the last result below each answer, by the answer's entry id."""
+        """Entry id of the last tool result of each answer, by the answer's entry id."""
         self._answered: dict[int, int] = {}
         """Entry id of the answer that each result belongs to, by the result's entry id."""
         self._results: dict[str, int] = {}
-        """Entry id of each result, by the id of its call, and also by the id of its subagent."""
+        """Entry id of each tool result, by the id of the call, and also by the id of the subagent
+        if there is one."""
         self._titles: dict[str, str] = {}
         self._cwd = self._session = ""
         self.agent = source.path.stem.removeprefix("agent-") if self.reads_subagent else ""
         """The subagent's id; "" unless the file is a subagent's."""
         self._boundary: Node | None = None
-        """The line that announces a compaction, until its summary is read."""
+        """The line that announces a compaction, kept until the compaction's summary is read."""
         self._read: set[str] = set()
-        """Ids of the lines read so far."""
+        """Ids of the lines that were read so far."""
         self._runs_command = False
-        """Whether the next command is one that Claude Code itself carries out."""
+        """Whether the next command in the file is one that Claude Code itself carries out."""
 
     def read(self) -> IncomingSession:
         leaf: int | None = None
@@ -174,8 +177,8 @@ class Reader(BlockReader):
             elif node.flag("isSidechain") is not self.reads_subagent:
                 self.leave_out("line of a subagent")
             elif node.text("uuid") in self._read:
-                # Claude Code's /branch, and a second /compact, write all lines again, the first of
-                # them without a parent.
+                # Claude Code's /branch, and a second /compact, write all lines again, and the first
+                # of these lines has no parent.
                 self.leave_out("line that was written twice")
             else:
                 self._read.add(node.text("uuid"))
@@ -196,7 +199,7 @@ class Reader(BlockReader):
         return entry if isinstance(entry, ToolResultEntry) else None
 
     def _typed_title(self) -> str:
-        """Return a title for a session that begins with commands, which are stored in tags.
+        """Return a title for a session that begins with slash commands (stored in XML tags).
 
         The title is the first command with arguments, or the message after commands without
         arguments (/clear, /model); or the first command if nothing else follows. "" for a session
@@ -218,7 +221,7 @@ class Reader(BlockReader):
         return alone
 
     def _line(self, node: Node, kind: str, leaf: int | None) -> int | None:
-        """Read a line, and return the session's leaf after it; ``leaf`` is the leaf before it."""
+        """Read a line of the file, and return the session's new leaf; ``leaf`` is the old one."""
         self._cwd = self._cwd or node.text("cwd", "")
         self._session = self._session or node.text("sessionId", "")
         above = node.text("parentUuid" if node.has("parentUuid") else "logicalParentUuid", "")
@@ -265,7 +268,7 @@ class Reader(BlockReader):
         """Return True if Claude Code wrote a message for its own use.
 
         Such a message is a note, a command that Claude Code itself carried out, or that command's
-        output. Call this method for every message in order: a note announces that a command
+        output. Call this method for every message in order, because a note announces that a command
         follows.
         """
         text = entry.text.lstrip()
@@ -331,8 +334,8 @@ class Reader(BlockReader):
     def _compaction(self, summary: str, parent: int | None, at: int) -> int:
         facts = (self._boundary or NOTHING).node("compactMetadata")
         by_itself = facts.text("trigger", "") == "auto"
-        # Messages kept along with the summary precede it in the file, except in a fork, whose file
-        # begins with the summary.
+        # Messages that are kept beside the summary precede the summary in the file, except in a
+        # fork, whose file begins with the summary.
         head = facts.node("preservedSegment").text("headUuid", "")
         kept = self._places.get(head)
         entry = summary_of(
@@ -343,6 +346,6 @@ class Reader(BlockReader):
 
 
 class SubagentReader(Reader):
-    """Makes the session of a subagent's file."""
+    """Builds the session of a subagent from the subagent's file."""
 
     reads_subagent = True

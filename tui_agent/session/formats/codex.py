@@ -1,14 +1,16 @@
-"""Reads Codex's sessions: files called rollouts, whose JSON lines have a time, type and payload.
+"""Reads Codex's sessions from files called rollouts, whose lines are JSON objects.
+
+Each line contains a time, a type and a payload.
 
 ``response_item`` lines are the conversation in the form of OpenAI's Responses API. ``event_msg``
 lines repeat it for the screen, and show which messages the user wrote: in version 0.169 with the
 event ``item_completed``, in older versions with ``user_message``.
 
-When a message is taken back, or a thread is forked, the thread continues in a new file that has
-only the new lines. Its first line may have a ``history_base``: the rollout that it continues, and
-the ordinal of the first line there that is not part of its history. A file without ``history_base``
-has no earlier history. The first file of a thread is named after the thread, later ones after the
-thread and another id.
+When the user goes back to an earlier message, or a thread is forked, the thread continues in a new
+file that contains only the new lines. Its first line may contain a ``history_base``, which names
+the rollout that it continues, and the number of the first line there that is not part of its
+history. A file without ``history_base`` has no earlier history. The first file of a thread is named
+after the thread, later ones after the thread and another id.
 """
 
 from collections.abc import Iterator
@@ -42,18 +44,18 @@ from tui_agent.session.formats.reading import NOTHING, Node, SourceFile
 _NAME_BEGINS = "rollout-"
 _NAME_HEAD = len("rollout-2026-11-23T09-37-46-")
 _LOOKED_AT = 200
-"""Maximum number of files that are searched for a thread's id if a rollout was renamed."""
+"""Maximum number of files that are searched for a thread's id if a rollout file was renamed."""
 _AROUND_IMAGE = LazyPattern(r"<image(?: name=[^>]*)?>|</image>")
-"""Matches Codex's tags around an image from the user."""
+"""Matches the tags that Codex puts around an image from the user."""
 _LINEAGE = 100
 """Maximum number of forks to follow back from a thread to its origins."""
 
 _SYNTHETIC = "codex:context"
-"""Value of ``synthetic`` for messages in the user's role that Codex itself wrote: environment,
-instructions, notes on interruptions."""
+"""Value of ``synthetic`` for messages in the user's role that Codex itself wrote, such as the
+environment, instructions, and notes on interruptions."""
 
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-"""Types of items that call a tool, each with the key of the arguments."""
+"""Types of Codex items that call a tool, each with the key of the call's arguments."""
 
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
 _USAGE = {
@@ -67,27 +69,27 @@ _USAGE = {
 
 @frozen
 class Rollout:
-    """One file of a Codex thread, with facts from its name and first line."""
+    """One file of a Codex thread, described by facts from its name and its first line."""
 
     source: SourceFile
     name: str = ""
-    """The id by which later files refer to this one."""
+    """The id by which later rollout files refer to this one."""
     thread: str = ""
     """The id of the thread."""
     at: int = 0
-    """Time at which the file was begun, in milliseconds since the epoch."""
+    """Time at which the file was created, in milliseconds since the epoch."""
     base: tuple[str, int] | None = None
-    """The name of the rollout that this one continues, and the ordinal of the first line there that
-    is not part of the history; None if it continues none."""
+    """The name of the rollout that this one continues, and the number of the first line in that
+    rollout that isn't part of the history. None if this rollout continues no other one."""
     end: int | None = None
-    """Ordinal of the first line not to read; None to read all lines."""
+    """Number of the first line that is not read any more; None if all lines are read."""
 
 
 def rollouts_of(source: SourceFile) -> list[Rollout]:
     """Return the rollouts to read for the session of a file, oldest first, the file itself last.
 
-    They are the earlier files of its thread, and before them the files of the threads that it was
-    forked from.
+    These are the earlier files of the thread, preceded by the files of the threads from which it
+    was forked.
 
     Raises:
         ImportRefused: one of the files can't be read.
@@ -104,10 +106,10 @@ def rollouts_of(source: SourceFile) -> list[Rollout]:
 
 
 def _lineage(first: Rollout) -> list[Rollout]:
-    """Return the rollouts of other threads that a thread was forked from, oldest first.
+    """Return the rollouts (session files) of threads from which a thread was forked, oldest first.
 
-    ``first`` is the thread's first rollout. In each result, ``end`` is set to the place where the
-    fork begins. Rollouts before a missing file are left out.
+    ``first`` is the thread's first rollout. The ``end`` of each returned rollout is the place where
+    the fork begins. Rollouts before a missing file are left out.
     """
     found: list[Rollout] = []
     while first.base is not None and len(found) < _LINEAGE:
@@ -132,7 +134,7 @@ def _named(near: Rollout, name: str) -> Iterator[Rollout]:
     if not path.name.startswith(_NAME_BEGINS):
         beside = islice(sorted(path.parent.glob("*.jsonl")), _LOOKED_AT)
         found = [other for other in beside if name.encode() in SourceFile(other).head]
-    elif all(part.isdecimal() for part in path.parts[-4:-1]):  # year, month and day
+    elif all(part.isdecimal() for part in path.parts[-4:-1]):  # the folders for year, month and day
         found = sorted(path.parents[3].glob(f"*/*/*/{_NAME_BEGINS}*{name}*.jsonl"))
     else:
         found = sorted(path.parent.glob(f"{_NAME_BEGINS}*{name}*.jsonl"))
@@ -142,9 +144,9 @@ def _named(near: Rollout, name: str) -> Iterator[Rollout]:
 
 
 def _rollout(source: SourceFile) -> Rollout:
-    """Return a file as a rollout, with fields from its first line and its name.
+    """Return the description of a rollout file, read from its first line and its name.
 
-    The fields are empty if the first line is not the head of a rollout.
+    The fields are empty if the first line is not the header of a rollout.
     """
     head = next(source.first_nodes(1), NOTHING)
     if head.value.get("type") != "session_meta":
@@ -168,17 +170,17 @@ def is_line(node: Node) -> bool:
 
 @frozen
 class _Position:
-    """The reader's state at a place in a rollout from which a later rollout continues."""
+    """The reader's state at the place in a rollout file at which a later rollout continues."""
 
     last: int | None = None
     """The last entry's id."""
     model: str = ""
     turns: tuple[tuple[int | None, str], ...] = ()
-    """The user's messages so far, as in ``Reader._turns``."""
+    """The messages that the user has written so far, as in ``Reader._turns``."""
 
 
 class Reader(SessionReader):
-    """Makes the session of a rollout, with its history in earlier rollouts."""
+    """Builds the session of a rollout file, with the history that is in earlier rollout files."""
 
     program = "Codex"
 
@@ -190,17 +192,18 @@ class Reader(SessionReader):
         self._answer: int | None = None
         """Id of the answer that the next items are added to; None to begin a new answer."""
         self._counted: int | None = None
-        """Id of the last answer if its token counts have not been read yet, else None."""
+        """Id of the last answer if its token counts have not been read yet; otherwise None."""
         self._unclaimed: tuple[int, str] | None = None
         """Id and text of the last message in the user's role, until an event shows that the user
         wrote it."""
         self._turns: list[tuple[int | None, str]] = []
-        """The user's messages: (id of the parent entry, text)."""
+        """The user's messages, each as the id of the parent entry and the text."""
         self._positions: dict[tuple[str, int], _Position] = {}
-        """The state at each point from which a later rollout continues, by the earlier rollout's
-        name and the ordinal of the first line that the later rollout leaves out."""
+        """The reader's state at each point from which a later rollout file continues. The key
+        consists of the earlier rollout's name and the number of the first line that the later
+        rollout leaves out."""
         self._used = 0
-        """Tokens of the last request and its answer."""
+        """Numbers of tokens of the last request and its answer."""
 
     def read(self) -> IncomingSession:
         rollouts = rollouts_of(self.source)
@@ -227,10 +230,10 @@ class Reader(SessionReader):
         )
 
     def _rollout(self, rollout: Rollout, wanted: list[int], *, of_thread: bool) -> None:
-        """Read a rollout's lines, and store the reader's state at the given places.
+        """Read the lines of a rollout file, and store the reader's state at the given places.
 
         ``wanted`` has the ordinals, ascending, of the lines before which the state is stored.
-        ``of_thread`` is False for a rollout of another thread, whose head is not used.
+        ``of_thread`` is False for a rollout of another thread, whose header is not used.
         """
         for node in rollout.source.lines():
             if node is None:
@@ -344,7 +347,7 @@ class Reader(SessionReader):
         return tuple(parts)
 
     def _say(self, part: AssistantPart, at: int) -> None:
-        """Add a part to the answer that is being read, or begin a new answer with it."""
+        """Add a part to the answer that is being read, or begin a new answer with this part."""
         calls = isinstance(part, ToolCallPart)
         if known := self.answer(self._answer):
             self.change(
@@ -364,7 +367,7 @@ class Reader(SessionReader):
         if not isinstance(arguments, str):
             arguments = arguments or {}
         elif item.text("type") == "custom_tool_call":
-            # This tool takes plain text, but other providers accept only objects as arguments.
+            # This tool takes plain text, but other providers accept only JSON objects as arguments.
             arguments = {"input": arguments}
         self._say(self.call(call_id, tool, arguments), at)
 
@@ -411,10 +414,10 @@ class Reader(SessionReader):
             case "thread_name_updated":
                 self._title = event.text("thread_name", "") or self._title
             case _:
-                pass  # events for the screen, which repeat items
+                pass  # These events are for the screen, and repeat items.
 
     def _claim(self, text: str) -> None:
-        """Mark the last message in the user's role as the user's own, if it contains ``text``."""
+        """Mark the last message in the user's role as the user's own if it contains ``text``."""
         if self._unclaimed is None or text.strip() not in self._unclaimed[1]:
             return
         entry_id, said = self._unclaimed

@@ -1,4 +1,4 @@
-"""Reads from the store everything that the export of a session needs."""
+"""Reads from the store all data that is needed to export a session."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -15,10 +15,11 @@ from tui_agent.session.store import Store
 
 @frozen
 class SessionCopy:
-    """One session to be exported: its whole tree or one path.
+    """One session that is to be exported, either with its whole tree or with one path.
 
-    Entries are in order of their ids; the parent of each is among them. ``labels`` maps entry ids
-    to texts. ``blob`` returns a blob's content by its digest, None if the blob is gone.
+    The entries are sorted by id, and the parent of each entry is among them. ``labels`` maps entry
+    ids to texts. ``blob`` returns the content of a blob by its digest, None if the blob was
+    deleted.
     """
 
     info: SessionInfo
@@ -40,7 +41,7 @@ class SessionCopy:
         return found[::-1]
 
     def blobs(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the digest and content of each blob that the entries use. Skips missing blobs."""
+        """Yield the digest and content of each blob that the entries use, except missing blobs."""
         seen: set[str] = set()
         for entry in self.entries:
             for digest in sorted(blobs_of(entry) - seen):
@@ -50,11 +51,11 @@ class SessionCopy:
 
 
 def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = None) -> SessionCopy:
-    """Read a session from the store: its tree if ``whole``, else only the path to the leaf.
+    """Read a session from the store, either the whole tree or only the path to the leaf.
 
-    ``leaf`` is the leaf of the copy; None for the session's own leaf. If that entry can't be read
-    or, with ``whole``, doesn't exist, the newest entry of the copy becomes its leaf. Only a whole
-    copy has moves.
+    With ``whole``, the whole tree is read. ``leaf`` is the leaf of the copy; None for the session's
+    own leaf. If that entry can't be read or, with ``whole``, doesn't exist, the newest entry of the
+    copy becomes its leaf. Only a whole copy has moves.
 
     Raises:
         SessionNotFound: there is no such session.
@@ -92,7 +93,7 @@ def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = No
 
 
 def copies_of(store: Store, session_id: str) -> list[SessionCopy]:
-    """Read a whole session and its subagents' sessions; deleted sessions are left out."""
+    """Read a whole session and its subagents' sessions from the store, except deleted sessions."""
     copies: list[SessionCopy] = []
     waiting = [session_id]
     known = {session_id}
@@ -103,16 +104,16 @@ def copies_of(store: Store, session_id: str) -> list[SessionCopy]:
             child = entry.metadata.session if isinstance(entry, ToolResultEntry) else None
             if child and child not in known:
                 known.add(child)
-                with suppress(SessionNotFound):  # the subagent's session was deleted
+                with suppress(SessionNotFound):  # The subagent's session was deleted.
                     store.number(child)
                     waiting.append(child)
     return copies
 
 
 def _attached(entries: Sequence[Entry], parents: dict[int, int | None]) -> list[Entry]:
-    """Return the entries, with the children of a missing entry attached to that entry's parent.
+    """Return the entries, with children of a missing entry attached to the missing entry's parent.
 
-    ``parents`` has the parent of every entry of the session, including damaged entries.
+    ``parents`` contains the parent of every entry of the session, including damaged entries.
     """
     ids = {entry.id for entry in entries}
     attached: list[Entry] = []

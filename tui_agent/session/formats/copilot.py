@@ -1,7 +1,7 @@
-"""Reads Copilot CLI's sessions: files named ``events.jsonl`` with one event per line.
+"""Reads Copilot CLI's sessions, which are files named ``events.jsonl`` with one event per line.
 
 A rewind removes events from the file, so the session is a single path. Images are separate events,
-which messages refer to. This describes files of version 1.0.102.
+which messages refer to. This applies to files of version 1.0.102.
 """
 
 from tui_agent.session.entries import (
@@ -25,7 +25,7 @@ _USAGE = {
     "reasoning": "reasoningTokens",
 }
 _BOOKKEEPING = ("assistant.", "hook.", "model.", "permission.", "session.", "tool.")
-"""Beginnings of the types of events that add nothing to the conversation."""
+"""Prefixes of the names of event types that add nothing to the conversation."""
 
 
 def is_line(node: Node) -> bool:
@@ -43,7 +43,10 @@ def project_of(source: SourceFile) -> str:
 
 
 class Reader(SessionReader):
-    """Makes the session of a file; an image's event comes before the message that refers to it."""
+    """Builds the session of a file.
+
+    The event of an image comes before the message that refers to the image.
+    """
 
     program = "Copilot CLI"
 
@@ -51,7 +54,7 @@ class Reader(SessionReader):
         super().__init__(source)
         self._images: dict[str, ImagePart] = {}
         self._usage: dict[str, Usage | None] = {}
-        """Usage of requests whose answers have not been read yet, by the request's id."""
+        """The usage of those requests whose answers have not been read yet, by the request's id."""
 
     def read(self) -> IncomingSession:
         start = NOTHING
@@ -133,7 +136,8 @@ class Reader(SessionReader):
         for request in data.nodes("toolRequests"):
             arguments = request.value.get("arguments")
             if isinstance(arguments, str):
-                # This tool takes plain text, but other providers accept only objects as arguments.
+                # This tool takes plain text, but other providers accept only JSON objects as
+                # arguments.
                 arguments = {"input": arguments}
             calls.append(
                 self.call(request.text("toolCallId"), request.text("name"), arguments or {})

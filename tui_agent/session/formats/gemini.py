@@ -1,10 +1,11 @@
-"""Reads Gemini CLI's sessions: JSON lines of messages and changes; in older versions one document.
+"""Reads Gemini CLI's sessions, which are JSON lines, or one JSON document in older versions.
 
-A message written again with the same id replaces the earlier one. A line with ``$set`` and
-``messages`` lists all messages that the chat has from then on; ``$rewindTo`` names the message
-before which the chat continues; if its id is unknown, the chat begins again. Images that a tool
-returned are in the message in the user's role that has its result. This describes files of version
-0.5x. The project's directory is in the file ``.project_root`` next to the directory of the chats.
+The lines are messages and changes. A message that is written again with the same id replaces the
+earlier one. A line with ``$set`` and ``messages`` lists all messages that the chat contains from
+then on. ``$rewindTo`` names the message before which the chat continues; if its id is unknown, the
+chat begins again. Images that a tool returned are in the message in the user's role that has its
+result. This applies to files of version 0.5x. The project's directory is in the file
+``.project_root`` next to the directory of the chats.
 """
 
 import json
@@ -38,14 +39,14 @@ class GeminiReader(SessionReader):
     """Reads messages in the form of Gemini's API, and adds each below the last entry."""
 
     provider: ClassVar[str]
-    """Prefix of the models' names: the id of their provider."""
+    """Prefix of the models' names, which is the id of their provider."""
 
     def __init__(self, source: SourceFile) -> None:
         super().__init__(source)
         self._entries: dict[str, int] = {}
         """Id of the entry with the user's text or with the answer, by message id."""
         self._answered: set[str] = set()
-        """Ids of the calls whose results have been added."""
+        """Ids of the tool calls whose results have been added."""
 
     def _blocks(self, node: Node, key: str = "content") -> list[Node]:
         """Return a key's value (a text, an object, or a list of both) as a list of objects."""
@@ -97,7 +98,7 @@ class GeminiReader(SessionReader):
         """
         known = self._entries.get(name)
         calls = message.nodes("toolCalls")
-        if known is None:  # an answer added again on another branch must get its results again
+        if known is None:  # Its results are added again, too.
             self._answered -= {call.text("id", "") for call in calls}
         model = ""
         if message.has("model"):
@@ -194,7 +195,10 @@ def project_of(source: SourceFile) -> str:
 
 
 class Reader(GeminiReader):
-    """Makes the session of a file; messages that the chat dropped stay on other branches."""
+    """Creates a session from a file of Gemini CLI.
+
+    Messages that the chat dropped stay on other branches.
+    """
 
     program = "Gemini CLI"
     provider = "gemini"
@@ -202,7 +206,8 @@ class Reader(GeminiReader):
     def __init__(self, source: SourceFile) -> None:
         super().__init__(source)
         self._spans: dict[str, tuple[int | None, int | None]] = {}
-        """By message id: the last entry before the message, and the last entry made from it."""
+        """The last entry before each message, and the last entry made from the message, by message
+        id."""
 
     def read(self) -> IncomingSession:
         name = ""
@@ -228,7 +233,7 @@ class Reader(GeminiReader):
         return self.finish(name=name, cwd=project_of(self.source), title=title, created_at=created)
 
     def _go_back(self, name: str) -> None:
-        """Continue the chat before a message, or at the beginning if its id is unknown."""
+        """Continue the chat before a message, or from its start if the message is unknown."""
         before, _after = self._spans.get(name, (None, None))
         self.pass_over(None, before)
         # Forget the dropped messages, so that a message with one of their ids is added again.
@@ -237,11 +242,11 @@ class Reader(GeminiReader):
         }
 
     def _become(self, messages: list[Node]) -> None:
-        """Make the chat consist of the given messages.
+        """Change the chat so that it consists of the given messages.
 
-        Follows the entries of known messages as long as their order is the same, and adds the other
-        messages below them. If the list doesn't begin with Gemini CLI's message on the environment,
-        the chat continues after that message.
+        Keeps the entries of known messages as long as their order is the same, and adds the other
+        messages below them. If the list doesn't begin with Gemini CLI's message about the
+        environment, the messages are added after that message.
         """
         start = None
         if messages:
@@ -257,7 +262,8 @@ class Reader(GeminiReader):
             if name in self._spans and before == self.last:
                 self.pass_over(None, after)
             else:
-                # The message is added again, so its id no longer refers to the earlier entry.
+                # The message is added again, so the message's id no longer refers to the earlier
+                # entry.
                 self._entries.pop(name, None)
                 self._spans.pop(name, None)
                 self._message(message)

@@ -1,7 +1,9 @@
-"""Exports a session as a single HTML file that loads nothing from the network; all text is escaped.
+"""Exports a session as a single HTML file that loads nothing from the network.
 
-Without scripts the page can be read from top to bottom. Its script adds a search and folding, and
-shows one path through the tree.
+All text of the session is escaped.
+
+Without scripts the page can be read from top to bottom. The page's script adds a search, lets the
+reader fold messages, and shows one path through the tree.
 """
 
 import base64
@@ -43,23 +45,23 @@ _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; "
     "script-src 'sha256-{}'"
 )
-"""Content security policy: the page loads nothing from the network and runs only its own script,
-whatever text a session contains."""
+"""Content security policy of the page. Whatever text a session contains, the page loads nothing
+from the network and runs only its own script."""
 _TOOLS = (
     '<div id="tools" hidden><input id="search" type="search" placeholder="Search  /" aria-label="Search">'
     '<span id="count" role="status"></span><button id="open">Open all</button><button id="fold">Fold all</button>'
     '<button id="every" hidden>Show all branches</button></div>\n'
 )
 _DIFF_LINES = (("+++", "at"), ("---", "at"), ("@@", "at"), ("+", "add"), ("-", "del"))
-"""Prefixes of a diff's lines, and the CSS class for each."""
+"""The prefixes of the lines of a diff, each with the CSS class of such lines."""
 MAX_LISTED = 400
-"""Maximum number of a section's messages in the tree of links."""
+"""Maximum number of messages of one section that the tree of links shows."""
 
 
 def write(
     copy: SessionCopy, put: Callable[[str], object], *, whole: bool, css: str, script: str
 ) -> None:
-    """Write a session as HTML: the path to its leaf, or with ``whole`` every branch.
+    """Write a session as HTML, either only the path to its leaf or, with ``whole``, every branch.
 
     A tree of links to messages and branches is at the top. ``put`` is called with the text, piece
     by piece. ``css`` and ``script`` are included in the page.
@@ -106,7 +108,7 @@ def write(
 class _Tree:
     """A session's sections as a tree; its methods return HTML with links to the sections.
 
-    ``above`` maps a section's number to the number of the section above it.
+    ``above`` maps a section's number to the number of its parent section.
     """
 
     def __init__(self, sections: Sequence[Section]) -> None:
@@ -121,9 +123,9 @@ class _Tree:
     def listed(self, number: int | None) -> str:
         """Return an HTML list of the sections directly below the section ``number``.
 
-        Each item has links to the section's first ``MAX_LISTED`` user messages, and a list of the
-        sections below it. If ``number`` is None, the list has the sections at the session's
-        beginning.
+        Each item contains links to the section's first ``MAX_LISTED`` user messages, and a list of
+        the sections below it. If ``number`` is None, the list contains the sections at the
+        session's beginning.
         """
         waiting: list[Section | str] = ["</ul>", *reversed(self._below.get(number, ())), "<ul>"]
         pieces: list[str] = []
@@ -170,7 +172,8 @@ class _Page:
         self._markdown = MarkdownIt("commonmark", {"html": False}).enable(
             ["table", "strikethrough"]
         )
-        # An image from another server would reveal to that server who reads the page.
+        # An image that is loaded from another server would reveal to that server who reads the
+        # page.
         self._markdown.disable("image")
 
     def blocks(self, section: Section) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Imports sessions: finds other programs' session files, reads them, and stores the new entries.
 
-If a session was imported before, only its new entries are added; if its earlier entries differ from
-the stored ones, it is stored as a copy. A session that was deleted since then is brought back. The
-files are only read.
+If a session was imported before, only its new entries are added. If its earlier entries differ from
+the stored ones, the session is stored as a copy. A session that was deleted since the last import
+is restored. The imported files are never changed.
 """
 
 import hashlib
@@ -30,10 +30,10 @@ from tui_agent.session.rows import completed, essence_of, sound
 from tui_agent.session.store import Store
 
 ImportEstimate = Callable[[Entry], int]
-"""A function that returns the estimated tokens of an entry."""
+"""A function that returns the estimated number of tokens of an entry."""
 
 _TO_READ = frozenset({".html", ".htm", ".md", ".markdown"})
-"""Suffixes of exports that are for reading only; a session can't be restored from them."""
+"""Suffixes of exported files that are only for reading, from which no session can be restored."""
 
 _TITLE_CHARS = 60
 
@@ -47,13 +47,14 @@ class DetectedFile:
 
     path: Path
     format: str
-    """Name of the format, the value of ``--from``."""
+    """Name of the format, as given to the option ``--from``."""
     program: str
     """The program's name for the user."""
     project: str
-    """The directory that the file's sessions worked in; "" if the file doesn't say.
+    """The working directory of the file's sessions; "" if the file doesn't name it.
 
-    For a database of OpenCode with several directories, their number (``3 projects``).
+    For a database of OpenCode with several directories, this is the number of directories (``3
+    projects``).
     """
     changed_at: int
     """Time of the file's last change, in milliseconds since the epoch."""
@@ -75,7 +76,7 @@ def find_sessions(home: Path, environ: Mapping[str, str] = os.environ) -> list[D
                     continue
                 try:
                     facts = path.stat()
-                except OSError:  # removed in the meantime
+                except OSError:  # The file was removed in the meantime.
                     continue
                 if facts.st_size:
                     found[path] = DetectedFile(
@@ -92,7 +93,7 @@ def find_sessions(home: Path, environ: Mapping[str, str] = os.environ) -> list[D
 def is_own_file(path: Path, home: Path, environ: Mapping[str, str] = os.environ) -> bool:
     """Return True if a file is in a directory where another program keeps this user's sessions.
 
-    The project directories that such a file names can be trusted.
+    The project directories named in such a file can be trusted.
     """
     for row in FORMATS:
         for place, _pattern in _places(row, home, environ):
@@ -108,7 +109,7 @@ def _places(row: Format, home: Path, environ: Mapping[str, str]) -> Iterator[tup
 
 
 def _project(row: Format, path: Path) -> str:
-    """Return the directory that a file's sessions worked in; "" if the file doesn't say."""
+    """Return the working directory of the sessions in a file; "" if the file doesn't name it."""
     source = SourceFile(path, skip_damaged=True)
     try:
         if (project_of := row.function("project_of")) is not None:
@@ -127,7 +128,7 @@ class ImportChange(StrEnum):
 
     NEW = "new"
     MORE = "more"
-    """The session was already stored; the file's further entries were added."""
+    """The session was already stored, and the new entries in the file were added."""
     KNOWN = "known"
     """All entries were already stored."""
     COPY = "copy"
@@ -142,18 +143,19 @@ class Imported:
     """The session's id in the store."""
     title: str
     source: str
-    """The name of the program that wrote the session, for the user."""
+    """Name, as shown to the user, of the program that wrote the session."""
     came: ImportChange
     entries: int
     """Number of entries that were added."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """Counts, by kind, of the file's parts that were left out."""
+    """How many parts of the file were left out, by the kind of part."""
     damaged: list[int] = field(default_factory=list)
-    """Numbers of the file's lines that could not be read, from 1."""
+    """Numbers, counted from 1, of the lines in the file that could not be read."""
     refused: tuple[str, ...] = ()
-    """Error messages about other sessions of the file, which were not imported."""
+    """Error messages about other sessions in the file that could not be imported."""
     named_directory: str = ""
-    """The directory that the file names, if the session was assigned to another one; else ""."""
+    """The working directory that the file names, if the session was given another one; otherwise
+    ""."""
     of_subagent: bool = False
     """Whether the session belongs to a subagent of another session."""
 
@@ -192,7 +194,7 @@ def _format(file: SourceFile, source: str | None) -> Format:
 
 
 def _read(row: Format, file: SourceFile) -> Iterator[Sequence[IncomingSession]]:
-    """Yield groups of sessions to store together: a session and its subagents' sessions.
+    """Yield groups of sessions to store together, each a session and its subagents' sessions.
 
     The first session of each group has the list of the file's damaged lines.
     """
@@ -218,7 +220,7 @@ def import_file(
     Args:
         store: the store to add to.
         path: the file.
-        estimate: returns the tokens of an entry that has no count.
+        estimate: Function that returns the number of tokens of an entry that has no count.
         source: name of the file's format; None to detect it.
         skip_damaged: skip lines that can't be read.
         belongs_to: a directory. New sessions work in the directory that the file names if that is
@@ -235,7 +237,7 @@ def import_file(
     imported: list[Imported] = []
     for together in _read(row, file):
         # A database changes with every session in it, so its digest can't identify a copy of a
-        # session; the session's content does.
+        # session. The session's content is used instead.
         digest = ""
         if row.function("is_line") is not None and not file.is_database:
             with path.open("rb") as opened:
@@ -255,7 +257,7 @@ def import_file(
 
 
 def _directory_in(place: Path, named: str) -> str:
-    """Return the directory ``named`` if it exists and is in ``place``, else ``place``.
+    """Return the directory ``named`` if it exists and is inside ``place``, otherwise ``place``.
 
     The result is absolute and contains no symbolic links, so it always means the same directory.
     """
@@ -270,8 +272,8 @@ def _directory_in(place: Path, named: str) -> str:
 class _SessionImport:
     """Stores sessions inside a transaction.
 
-    If a copy is stored, its id depends on ``digest``, the SHA-256 of the file; if that is "", on
-    the session's content instead.
+    If a copy is stored, its id depends on ``digest``, the SHA-256 of the file. If ``digest`` is "",
+    the id depends on the session's content instead.
     """
 
     store: Store
@@ -281,12 +283,12 @@ class _SessionImport:
     belongs_to: Path | None
 
     def take(self, session: IncomingSession) -> Imported:
-        """Store a new session, add new entries to the stored session, or store a copy.
+        """Store an imported session, add its new entries to the stored one, or store a copy.
 
         Raises SessionHeld if there are new entries and a running program holds the stored session.
         """
-        # The derived ids (version 8) of two files of one thread may differ only in the time, and so
-        # have the same short id. Another id is derived then.
+        # The derived ids (UUID version 8) of two files of one thread may differ only in the time,
+        # so that they have the same short id. Another id is then derived.
         while session.id[14:15] == "8" and self._number(session.id) is None:
             like = (f"%{short_id(session.id)}",)
             if (
@@ -359,7 +361,7 @@ class _SessionImport:
         )
 
     def _store(self, session: IncomingSession, number: int, first: int) -> None:
-        """Store the entries from index ``first`` on, all labels, and the session's row."""
+        """Store the entries from the index ``first`` on, all labels, and the row of the session."""
         entries = session.entries
         at = session.created_at or self.store.clock()
         for start in range(first, len(entries), _BATCH):
@@ -384,7 +386,7 @@ class _SessionImport:
         )
 
     def _number(self, session_id: str) -> int | None:
-        """Return the row number of a session; None if its id is free.
+        """Return the row number of a session; None if no session has its id.
 
         Deleted sessions count, because they keep their ids until they are purged.
         """
@@ -396,7 +398,7 @@ class _SessionImport:
         return int(row[0])
 
     def _alike(self, number: int, entries: Sequence[Entry], count: int) -> bool:
-        """Return True if the first ``count`` stored entries of a session equal the given ones.
+        """Return True if the first ``count`` stored entries of a session equal the given entries.
 
         Fields that a store computes are not compared.
         """
@@ -438,7 +440,7 @@ class _SessionImport:
 
 
 def _first_words(session: IncomingSession) -> str:
-    """Return the beginning of the user's first message as a title; "" if there is none."""
+    """Return the beginning of the user's first message as a title; "" if there is no message."""
     for entry in session.entries:
         if is_by_user(entry):
             words = " ".join(typed_text(entry.parts).split())

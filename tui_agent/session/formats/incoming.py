@@ -1,4 +1,4 @@
-"""A session being imported, and base classes that make it from another program's records."""
+"""Defines a session that is being imported, and base classes that build it from records."""
 
 import base64
 import binascii
@@ -47,7 +47,7 @@ _PATH_KEYS = ("path", "file_path", "filePath", "notebook_path")
 _TITLE_KEYS = (*_PATH_KEYS, "command", "cmd", "pattern", "query", "url", "description")
 _CALL_TITLE_CHARS = 200
 _NEWEST = 64
-"""Number of newest entries that are kept as objects, because readers still change them."""
+"""How many of the newest entries are kept as objects, because readers may still change them."""
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """MIME types of images that models accept and browsers show."""
@@ -57,7 +57,7 @@ _TITLE_CHARS = 500
 
 
 def _facts_of(call: ToolCallPart) -> dict[str, Any]:
-    """Return fields for a call's result entry: the tool, a title, and the file read or changed."""
+    """Return the tool, the title and the files of a call as fields of the entry for its result."""
     try:
         arguments = loads(call.arguments)
     except ValueError:
@@ -96,8 +96,9 @@ def summary_of(
     """Return a compaction entry with a summary; ``more`` are further fields of the entry.
 
     No entries are kept alongside the summary unless ``more`` has a ``first_kept_id``. ``before``
-    and ``after`` are the tokens as the other program counted them. ``at`` is the time in
-    milliseconds. ``by_itself`` is True if the program compacted without being asked by the user.
+    and ``after`` are the numbers of tokens in the context before and after the compaction, as the
+    other program counted them. ``at`` is the time in milliseconds since the epoch. ``by_itself`` is
+    True if the program compacted without being asked by the user.
     """
     return CompactionEntry(
         summary=text,
@@ -114,9 +115,9 @@ def usage_of(
 ) -> Usage | None:
     """Return an answer's usage from a program's counts; None if there are no counts.
 
-    ``keys`` has the program's name for each field of `Usage`; several names, separated by spaces,
-    are added up. With ``cached_is_sent``, the program's input includes cached tokens, which are
-    subtracted.
+    ``keys`` contains the program's key for each field of `Usage`. If there are several keys,
+    separated by spaces, their values are added up. With ``cached_is_sent``, the program's input
+    includes cached tokens, which are subtracted.
     """
     if not counts.value:
         return None
@@ -130,9 +131,9 @@ def usage_of(
 
 
 class PackedEntries(Sequence[Entry]):
-    """A list of entries that stores all but the newest as JSON.
+    """A list of entries that stores all but the newest entries as JSON.
 
-    As objects, they would take up to ten times as much memory.
+    Entries that are kept as objects take up to ten times as much memory.
     """
 
     def __init__(self) -> None:
@@ -164,15 +165,15 @@ class PackedEntries(Sequence[Entry]):
 
 @dataclass
 class IncomingSession:
-    """One session read from a file, not yet stored.
+    """One session that was read from a file and is not stored yet.
 
-    Entries have parents and ascending ids. Times are milliseconds since the epoch, 0 if
-    unknown.
+    Each entry has a parent, and the entries' ids ascend. Times are milliseconds since the epoch, or
+    0 if unknown.
     """
 
     id: str
     source: str
-    """The name of the program that wrote the session, for the user."""
+    """Name, as shown to the user, of the program that wrote the session."""
     cwd: str = ""
     title: str = ""
     created_at: int = 0
@@ -185,38 +186,41 @@ class IncomingSession:
     blobs: dict[str, bytes] = field(default_factory=dict)
     """Contents of blobs, by their SHA-256 digests in hexadecimal."""
     origin: tuple[str | None, int | None, str] = (None, None, "")
-    """The parent session's id, the id of the entry there that the session comes from, and the kind
-    of the subagent. The ids are None and the kind is "" if they don't apply."""
+    """The parent session's id, the id of the entry there at which the session begins, and the kind
+    of the subagent. The ids are None if there is no parent session, and the kind is "" if there is
+    no subagent."""
     side_cost: float = 0
-    """US dollars spent on calls that have no entry in the session."""
+    """US dollars spent on model calls that have no entry in the session."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """Counts, by kind, of the file's parts that a session of this program can't hold."""
+    """How many parts of the file were left out because a session can't store them, by kind of part.
+    """
     damaged: list[int] = field(default_factory=list)
-    """Numbers of the file's lines that could not be read, from 1."""
+    """Numbers, counted from 1, of the lines in the file that could not be read."""
 
     def keep_blob(self, content: bytes) -> str:
-        """Add bytes to ``blobs`` and return their digest."""
+        """Add bytes to ``blobs`` and return their SHA-256 digest."""
         digest = hashlib.sha256(content).hexdigest()
         self.blobs[digest] = content
         return digest
 
 
 def is_session_id(text: str) -> bool:
-    """Return True if a text has the form of a session id: a UUID in lower case."""
+    """Return True if a text has the form of a session id, which is a UUID in lower case."""
     return _SESSION_ID.fullmatch(text) is not None
 
 
 def derived_id(at: int, *names: str) -> str:
     """Return a session id that depends only on a time and names (UUID version 8 of RFC 9562).
 
-    ``at`` is in milliseconds. So a session has the same id when its file is imported again.
+    ``at`` is in milliseconds since the epoch. The session of a file thus has the same id when the
+    file is imported again.
     """
     digest = hashlib.sha256("\0".join(names).encode("utf-8", "replace")).digest()
     return timed_uuid(at, digest[:10], 8)
 
 
 class SessionReader:
-    """Makes a session from another program's records, whose names and parents are strings.
+    """Builds a session from another program's records, whose names and parents are strings.
 
     If a record doesn't become an entry, its children are attached to its parent. Each program has a
     subclass, whose ``read()`` returns the session of the file.
@@ -229,16 +233,17 @@ class SessionReader:
         self.source = source
         self.session = IncomingSession("", self.program)
         self.last: int | None = None
-        """Id of the entry that the last record became or was attached to; None before the first."""
+        """Id of the entry that the last record became or was attached to; None before the first
+        record."""
         self._calls: dict[str, dict[str, Any]] = {}
-        """Fields for the results of the calls so far, by call id. The calls themselves are not
-        kept, because their arguments can be whole files."""
+        """Facts needed to store the results of the tool calls read so far, by call id. The calls
+        themselves are not kept, because their arguments can be whole files."""
         self._places: dict[str, int | None] = {}
-        """The entry that each record became or was attached to, by the record's name."""
+        """Id of the entry that each record became or was attached to, by the record's name."""
         self._first_at = self._last_at = 0
 
     def nodes(self) -> Iterator[Node]:
-        """Yield the objects in the file's lines, leaving out damaged lines that are skipped."""
+        """Yield the JSON objects in the file's lines, skipping damaged lines if allowed."""
         return (node for node in self.source.lines() if node is not None)
 
     # -- the tree ----------------------------------------------------------------------------------
@@ -246,8 +251,8 @@ class SessionReader:
     def place(self, name: str | None) -> int | None:
         """Return the id of the entry that the record ``name`` became or was attached to.
 
-        None stands for the beginning, as a name and as a result. For an unknown name, counts a
-        broken link and returns the last entry.
+        None stands for the beginning of the session, both as a name and as a result. If the name is
+        unknown, a broken link is counted and the last entry is returned.
         """
         if name is None:
             return None
@@ -257,7 +262,7 @@ class SessionReader:
         return self._places[name]
 
     def add(self, entry: Entry, parent: int | None, *, name: str | None = None) -> int:
-        """Add an entry below ``parent`` and return its id; ``name`` is the name of the record.
+        """Add an entry as a child of ``parent`` and return its id; ``name`` is the record's name.
 
         Raises ImportRefused if the session has too many entries.
         """
@@ -273,14 +278,14 @@ class SessionReader:
         return entry_id
 
     def follow(self, entry: Entry) -> int:
-        """Add an entry below the last one, and return its id."""
+        """Add an entry as a child of the last entry, and return its id."""
         return self.add(entry, self.last)
 
     def pass_over(self, name: str | None, place: int | None) -> None:
-        """Pass over a record that doesn't become an entry; attach its children to ``place``.
+        """Skip a record that doesn't become an entry; attach its children to the entry ``place``.
 
-        ``name`` is the record's name, None if it has none. ``place`` is an entry's id, None for the
-        beginning; it becomes the last entry.
+        ``name`` is the record's name, or None. ``place`` is an entry's id, or None for the
+        beginning of the session. That entry becomes the last entry.
         """
         if name is not None:
             self._places[name] = place
@@ -297,7 +302,7 @@ class SessionReader:
         return entry if isinstance(entry, AssistantEntry) else None
 
     def change(self, entry: Entry, **fields: object) -> None:
-        """Give an entry that was added the values in ``fields``, by replacing it with a copy."""
+        """Set ``fields`` of an entry that was already added, by replacing the entry with a copy."""
         self.session.entries[entry.id - 1] = entry.model_copy(update=fields)
 
     def fail(self, error: str | None, at: int, *, model: str = "") -> int:
@@ -318,7 +323,7 @@ class SessionReader:
         self.session.left_out[what] += 1
 
     def call(self, call_id: str, tool: str, arguments: object) -> ToolCallPart:
-        """Return a tool call; ``arguments`` are JSON text, or a value to be written as JSON."""
+        """Return a tool call; ``arguments`` are JSON text, or a value that is converted to JSON."""
         if not isinstance(arguments, str):
             arguments = json.dumps(arguments, ensure_ascii=False)
         call = ToolCallPart(call_id=call_id, tool=tool, arguments=arguments)
@@ -335,17 +340,17 @@ class SessionReader:
         tool: str = "",
         **more: Any,
     ) -> ToolResultEntry:
-        """Return the result entry of a call, with title and files taken from the call.
+        """Return the entry for the result of a call, with the title and files taken from the call.
 
-        ``tool`` is the tool's name, used if the call is not in the file. ``more`` are further
-        fields of the entry, which replace the call's.
+        ``tool`` is the name of the tool, which is used if the call is not in the file. ``more`` are
+        further fields of the entry, which replace the call's.
         """
         status = ToolStatus.ERROR if failed else ToolStatus.COMPLETED
         fields = {"tool": tool, "status": status} | self._calls.get(call_id, {}) | more
         return ToolResultEntry(call_id=call_id, output=output, created_at=at, **fields)
 
     def image(self, node: Node, data: str, mime: str) -> ImagePart | None:
-        """Keep an image given in base64 as a blob, and return it as a part.
+        """Store an image that is given in base64 as a blob, and return it as a part of a message.
 
         Returns None, and counts the image as left out, if ``mime`` isn't an image type. Raises
         ImportRefused if the data is not base64; ``node`` is the object that contains it.
@@ -357,7 +362,8 @@ class SessionReader:
             content = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
             raise node.refuse("an image is not base64") from None
-        # The image is decoded only when it is sent, so one that can't be decoded is kept as well.
+        # An image is decoded only when it is sent, so an image that can't be decoded is kept as
+        # well.
         return ImagePart(blob=self.session.keep_blob(content), mime=picture_type(content) or mime)
 
     # -- the end -----------------------------------------------------------------------------------
@@ -374,10 +380,10 @@ class SessionReader:
     def finish(
         self, *, name: str, cwd: str, title: str, created_at: int = 0, leaf: int | None = None
     ) -> IncomingSession:
-        """Fill in the session's fields and return it.
+        """Fill in the remaining fields of the session, and return the session.
 
-        ``name`` is the session's id in the other program. Without ``created_at`` (milliseconds), the
-        earliest time of an entry is used; without ``leaf``, the entry ``last`` is the leaf.
+        ``name`` is the session's id in the other program. Without ``created_at`` (milliseconds),
+        the earliest time of an entry is used; without ``leaf``, the entry ``last`` is the leaf.
         """
         session = self.session
         session.created_at = created_at or self._first_at
@@ -399,17 +405,18 @@ class BlockReader(SessionReader):
     call_block: ClassVar[str]
     """Type of the block that calls a tool."""
     arguments_key: ClassVar[str]
-    """Key of the tool's arguments in such a block."""
+    """Key of the tool's arguments in the block that calls a tool."""
     tool_names: ClassVar[Mapping[str, str]] = {}
-    """This program's names for tools, by the other program's names, where they differ."""
+    """This program's names for tools that the other program calls by other names. The keys are
+    the other program's names."""
     image_in: "ClassVar[staticmethod[[Node], tuple[str, str]]]"
-    """Returns an image block's data, in base64, and its MIME type."""
+    """Function that returns the data of an image block, in base64, and its MIME type."""
 
     def said(self, message: Node, whose: str = "a message") -> tuple[TextPart | ImagePart, ...]:
         """Return the texts and images of a message, in order.
 
-        Other parts, except tool results, are counted as left out; ``whose`` says what they belong
-        to.
+        Other parts, except tool results, are counted as left out; ``whose`` says to what these
+        parts belong.
         """
         if isinstance(text := message.value.get("content"), str):
             return (TextPart(text=text),)
@@ -421,22 +428,22 @@ class BlockReader(SessionReader):
                 case "image":
                     if image := self.image(block, *self.image_in(block)):
                         parts.append(image)
-                case "tool_result":  # becomes an entry of its own
+                case "tool_result":  # The part becomes an entry of its own.
                     pass
                 case _:
                     self.leave_out(f"“{kind[:40]}” part of {whose}")
         return tuple(parts)
 
     def answered(self, message: Node, model: str) -> tuple[AssistantPart, ...]:
-        """Return an answer's texts, reasoning and tool calls, in order; count parts left out."""
+        """Return an answer's texts, reasoning and tool calls in order; count omitted parts."""
         parts: list[AssistantPart] = []
         for block in message.nodes("content"):
             match kind := block.text("type"):
                 case "text":
                     parts.append(TextPart(text=block.text("text")))
                 case "thinking":
-                    # Only the text is kept: the program stores signatures in a form that a provider
-                    # would refuse.
+                    # Only the text is kept, because the program stores signatures in a form that a
+                    # provider would refuse.
                     parts.append(ReasoningPart(text=block.text("thinking", ""), model=model))
                 case self.call_block:
                     tool = block.text("name")
@@ -450,6 +457,6 @@ class BlockReader(SessionReader):
 
 
 def split(parts: Sequence[TextPart | ImagePart]) -> tuple[str, tuple[ImagePart, ...]]:
-    """Return the texts joined by line feeds, and the images."""
+    """Split parts into their texts, joined by line feeds, and their images."""
     text = joined_text(parts)
     return text, tuple(part for part in parts if isinstance(part, ImagePart))

@@ -1,8 +1,8 @@
 """Exports a session in the formats of Claude Code and Codex, so that they can continue it.
 
-Only one path is written. The summary replaces the entries before the last compaction. Reasoning,
-which only its own provider can read, and shell commands hidden from the model are left out. The
-formats are those of Claude Code 2.1 and Codex 0.169.
+Only one path is written. If the path was compacted, the last summary replaces the entries before
+it. Reasoning is left out, because only its own provider can read it, and so are shell commands that
+are hidden from the model. The formats are those of Claude Code 2.1 and Codex 0.169.
 """
 
 import base64
@@ -76,7 +76,7 @@ def write_claude_code(copy: SessionCopy, put: _Put) -> None:
 
 
 def write_codex(copy: SessionCopy, put: _Put) -> None:
-    """Write the path to the leaf as a rollout of Codex; call ``put`` with each line."""
+    """Write the path to the leaf as a rollout file of Codex; call ``put`` with each line."""
 
     def line(kind: str, payload: _Record, at: int) -> None:
         put(_json_line({"timestamp": _iso_time(at), "type": kind, "payload": payload}))
@@ -105,10 +105,10 @@ def write_codex(copy: SessionCopy, put: _Put) -> None:
 
 
 def _seen(copy: SessionCopy) -> Iterator[Entry]:
-    """Yield the entries of the path to the leaf that no summary has replaced.
+    """Yield those entries of the path to the leaf that no summary has replaced.
 
-    After a compaction, these are the last summary, the entries kept with it and all later ones.
-    Entries that were cleared, hidden or edited are yielded as they were stored.
+    After a compaction, these are the last summary, the entries that were kept with it, and all
+    later ones. Entries that were cleared, hidden or edited are yielded as they were stored.
     """
     path = copy.path()
     last = next((entry for entry in reversed(path) if isinstance(entry, CompactionEntry)), None)
@@ -124,10 +124,10 @@ def _seen(copy: SessionCopy) -> Iterator[Entry]:
 
 
 def _said(copy: SessionCopy, entry: Entry) -> Iterator[TextPart | ImagePart]:
-    """Yield the parts of an entry that is sent in the user's role, as texts and images.
+    """Yield, as texts and images, the parts of an entry that is sent in the user's role.
 
     Files, shell commands, summaries and missing images become text. Yields nothing for answers,
-    results, bookkeeping, and shell commands hidden from the model.
+    tool results, bookkeeping, and shell commands that are hidden from the model.
     """
     match entry:
         case UserEntry():
@@ -220,7 +220,7 @@ def _codex_part(copy: SessionCopy, part: TextPart | ImagePart) -> _Record:
 
 
 def _attached(copy: SessionCopy, entry: ToolResultEntry) -> list[ImagePart]:
-    """Return a result's images, without those whose blobs have been deleted."""
+    """Return the images of a tool result, except those whose blobs have been deleted."""
     return [image for image in entry.attachments if copy.blob(image.blob) is not None]
 
 
@@ -241,7 +241,7 @@ def _iso_time(at: int) -> str:
 
 
 def _arguments(text: str) -> _Record:
-    """Return a call's arguments as an object, because these programs store only objects.
+    """Return a tool call's arguments as a JSON object, because the formats allow only objects.
 
     Another value, or text that is not JSON, becomes ``{"arguments": value}``.
     """

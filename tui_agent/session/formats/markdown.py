@@ -57,7 +57,7 @@ class Section:
     after: int | None = None
     number: int = 0
     current: bool = False
-    """Whether the section is part of the current branch."""
+    """Whether the section's messages are on the current branch."""
 
 
 def facts_of(copy: SessionCopy) -> tuple[str, list[str], str]:
@@ -89,7 +89,8 @@ def sections_of(copy: SessionCopy, *, whole: bool) -> list[Section]:
     end = None
     below = children.get(None, [])
     while True:
-        # ``waiting`` is a stack, so the branches are pushed in reverse, the current one last.
+        # ``waiting`` is a stack, so the branches are pushed in reverse order, and the current
+        # branch last.
         ways = sorted(below, key=lambda entry: entry.id not in here)
         waiting += [(end, first) for first in reversed(ways)]
         if not waiting:
@@ -108,7 +109,7 @@ def results_of(entries: Sequence[Entry]) -> dict[str, ToolResultEntry]:
 
 
 def call_facts(arguments: str, result: ToolResultEntry | None) -> tuple[str, str]:
-    """Return a call's title and status.
+    """Return the title and the status of a tool call.
 
     The status is "" if the call succeeded, "no result" if ``result`` is None, and otherwise the
     result's status ("error").
@@ -124,7 +125,7 @@ def call_facts(arguments: str, result: ToolResultEntry | None) -> tuple[str, str
 def marker_of(entry: Entry) -> str | None:  # noqa: PLR0911 - one arm per kind
     """Return the line shown for an entry that isn't a message, such as a compaction.
 
-    None for messages, and for entries that are not shown.
+    Returns None for messages, and for entries that are not shown.
     """
     match entry:
         case CompactionEntry():
@@ -160,7 +161,7 @@ def when(milliseconds: int) -> str:
         ValueError,
         OverflowError,
         OSError,
-    ):  # out of range, from an imported session
+    ):  # The number is out of range, because the session was imported.
         return ""
 
 
@@ -170,9 +171,9 @@ def joined(*parts: str) -> str:
 
 
 def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool) -> None:
-    """Write a session as Markdown: the path to its leaf, or with ``whole`` every branch.
+    """Write a session as Markdown, by calling ``put`` with the text, piece by piece.
 
-    ``put`` is called with the text, piece by piece.
+    Only the path to the session's leaf is written, unless ``whole`` is True.
     """
     title, models, cost = facts_of(copy)
     info = copy.info
@@ -319,9 +320,10 @@ def harmless(text: str) -> str:
 
 
 def _without_tags(prose: Sequence[str]) -> list[str]:
-    """Join lines that are outside code blocks into one text with its HTML tags escaped.
+    """Join Markdown lines that are outside code blocks into one text, and escape its HTML tags.
 
-    Code spans are not changed. Returns the text as the only item of a list, or [] for no lines.
+    Code spans are not changed. Returns the text as the only item of a list, or an empty list if
+    there are no lines.
     """
     if not prose:
         return []

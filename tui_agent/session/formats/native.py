@@ -5,8 +5,8 @@ Each session begins with a line of the type ``session``, followed by its lines o
 ``end`` and the number of lines before it, so that an incomplete file is recognised.
 
 The key and outcome of a run without a screen aren't exported: with the same key, a later run on
-another machine would continue the imported session. Of the costs that belong to no entry, only the
-sum is exported.
+another machine would continue the imported session. Only the sum of the costs that belong to no
+entry is exported.
 """
 
 import base64
@@ -33,18 +33,21 @@ _MAX_NUMBER = 2**53
 
 
 def write(copies: Sequence[SessionCopy], put: Callable[[str], object]) -> None:
-    """Write sessions as JSON lines; call ``put`` with each line, including its line end."""
+    """Write sessions as JSON lines, by calling ``put`` with each line including its line end."""
     for line in lines_of(copies):
         try:
             text = json.dumps(line, ensure_ascii=False)
             text.encode()
-        except UnicodeEncodeError:  # a lone surrogate has to be written as an escape
+        except UnicodeEncodeError:  # A lone surrogate has to be written as an escape.
             text = json.dumps(line)
         put(text + "\n")
 
 
 def lines_of(copies: Sequence[SessionCopy]) -> Iterator[dict[str, Any]]:
-    """Yield the lines for sessions, as objects. A blob that several sessions use occurs once."""
+    """Yield the lines of exported sessions, as JSON objects.
+
+    A blob that several sessions use occurs only once.
+    """
     lines = 0
     blobs = set[str]()
     for copy in copies:
@@ -99,7 +102,7 @@ def is_line(node: Node) -> bool:
 
 
 class LineReader:
-    """Makes sessions from the lines of one file; use a new one for each file.
+    """Builds sessions from the lines of one file; use a new reader for each file.
 
     With ``skip_damaged``, lines that are invalid or belong to a lost session are left out, and a
     file is accepted even if its ``end`` line is missing or states another number of lines.
@@ -111,11 +114,11 @@ class LineReader:
         self._ids: list[int] = []
         """Ids of the current session's entries, ascending."""
         self._type_before: object = None
-        """Type of the last line that was not damaged."""
+        """Type of the last line of the file that was not damaged."""
         self._after_damage = False
-        """Whether the line before the current one is damaged."""
+        """Whether the line before the current line is damaged."""
         self._is_lost = False
-        """Whether the line that began the current session was damaged."""
+        """Whether the line that begins the current session was damaged."""
 
     def read(self, nodes: Iterable[Node | None]) -> list[IncomingSession]:
         """Return the sessions in the lines of a file; None stands for a damaged line.
@@ -178,7 +181,7 @@ class LineReader:
         )
 
     def _line_or_skip(self, node: Node) -> None:
-        """Read a line of the current session; with ``skip_damaged``, leave out an invalid one."""
+        """Read a line of the current session; with ``skip_damaged``, leave it out if invalid."""
         if self._after_damage and self._starts_over(node):
             self._is_lost = True
         left_out = self._sessions[-1].left_out
@@ -193,7 +196,7 @@ class LineReader:
             left_out["invalid line"] += 1
 
     def _starts_over(self, node: Node) -> bool:
-        """Return True if a line has an entry that must belong to the next session."""
+        """Return True if a line contains an entry that can only belong to the next session."""
         entry = node.value.get("entry")
         if node.value.get("type") != "entry" or not isinstance(entry, dict):
             return False
@@ -232,14 +235,17 @@ class LineReader:
                 session.left_out[f"“{kind[:40]}” line"] += 1
 
     def _known(self, node: Node, key: str) -> int | None:
-        """Return the id in a line, None if it has none. Refuse an id that no earlier entry has."""
+        """Return the entry id in a line, None if it has none.
+
+        An id that no earlier entry has is refused.
+        """
         entry_id = _optional(node, key)
         if entry_id is not None and self._nearest(entry_id) != entry_id:
             raise node.refuse(f"there is no entry #{entry_id} before this line")
         return entry_id
 
     def _nearest(self, entry_id: int) -> int | None:
-        """Return ``entry_id`` or, if there is no such entry, the next lower id; else None."""
+        """Return ``entry_id`` or, if no entry has it, the next lower id of an entry, or None."""
         at = bisect(self._ids, entry_id)
         return self._ids[at - 1] if at else None
 
@@ -256,8 +262,9 @@ class LineReader:
             raise node.refuse(f"the entry number #{entry.id} is used twice or out of range")
         if not (0 <= entry.tokens < _MAX_NUMBER and 0 <= entry.created_at < END_OF_TIME):
             raise node.refuse("the entry's tokens or time are out of range")
-        # A wrong clock can cause a time in the future. The prompt cache would then look warm, and
-        # the head written by the file's program would be used for a long time.
+        # A wrong clock can cause a time in the future. The prompt cache would then seem to be still
+        # kept by the provider, and the system prompt written by the file's program would be used
+        # for a long time.
         entry = entry.model_copy(update={"created_at": min(entry.created_at, now())})
         if self._ids and entry.id <= self._ids[-1]:
             raise node.refuse(f"entry #{entry.id} must come before entry #{self._ids[-1]}")
@@ -269,7 +276,7 @@ class LineReader:
         session.entries.append(entry)
 
     def _attached(self, session: IncomingSession, node: Node, entry: Entry) -> Entry:
-        """Return an entry whose parent is missing, attached to the entry before that parent.
+        """Attach an entry whose parent is missing to the entry before that parent, and return it.
 
         Raises ImportRefused unless ``skip_damaged``.
         """
@@ -279,7 +286,7 @@ class LineReader:
         return entry.model_copy(update={"parent_id": self._nearest(entry.parent_id)})
 
     def _close(self, session: IncomingSession) -> None:
-        """Correct a leaf and a last id that don't fit the entries, and count missing blobs."""
+        """Finish the current session: correct its leaf and last id, count missing blobs."""
         ids = {entry.id for entry in session.entries}
         if session.leaf is not None and session.leaf not in ids:
             session.leaf = session.entries[-1].id if session.entries else None

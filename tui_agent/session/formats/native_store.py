@@ -1,8 +1,8 @@
 """Reads this program's sessions from an exported file, or from another machine's ``sessions.db``.
 
-A database is copied first, because it may have to be migrated to this version's schema, while the
-file itself must not change and may be in use by another program. Each session is then converted to
-the lines of an exported file, and checked like an exported file.
+A database is copied first, because it may have to be migrated to this version's schema, but the
+file itself must not be changed and may be in use by another program. Each session is then converted
+to the lines of an exported file, and checked like an exported file.
 """
 
 import shutil
@@ -26,7 +26,7 @@ from tui_agent.session.store import Store
 __all__ = ["is_file", "is_line", "read"]
 
 _ALL = -1
-"""SQLite's value for no limit."""
+"""The value by which SQLite means that there is no limit."""
 _APPLICATION_ID_AT = 68
 """Offset, in bytes, of SQLite's four-byte application id in the header of a database file."""
 
@@ -42,7 +42,7 @@ def is_file(source: SourceFile) -> bool:
         return source.is_database
     if not is_there(source.path.with_name(f"{source.path.name}-wal")):
         return False
-    # If the program was killed in its first session, everything is still in the write-ahead log.
+    # If the program was killed during its first session, all data is still in the write-ahead log.
     with source.database() as connection:
         return bool(connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID)
 
@@ -50,8 +50,8 @@ def is_file(source: SourceFile) -> bool:
 def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
     """Yield the sessions of a file, in lists.
 
-    For a database, each list has one session and the sessions of its subagents. For an exported file,
-    a single list has all sessions.
+    For a database, each list contains one session and the sessions of its subagents. For an
+    exported file, a single list contains all sessions.
 
     Raises:
         ImportRefused: the file can't be read.
@@ -77,13 +77,13 @@ def _store(source: SourceFile) -> Iterator[list[IncomingSession]]:
 
 
 def _copied(path: Path, place: Path) -> Path:
-    """Copy a store into the directory ``place``, including changes in the write-ahead log.
+    """Copy a session file into the directory ``place``, with the changes in the write-ahead log.
 
     Returns the path of the copy.
     """
     target = place / "sessions.db"
-    # Without a write-ahead log no program has the store open, and SQLite can read it without
-    # creating files beside it.
+    # If there is no write-ahead log, no program has the session file open, and SQLite can read the
+    # file without creating other files beside it.
     how = "mode=ro&immutable=1"
     if is_there(path.with_name(f"{path.name}-wal")):
         how = "mode=ro"
@@ -96,7 +96,8 @@ def _copied(path: Path, place: Path) -> Path:
         ):
             original.backup(copy)
     except sqlite3.Error:
-        # In a read-only directory, SQLite can't create the files that it needs for reading.
+        # The file is copied, because in a read-only directory SQLite can't create the files that it
+        # needs for reading.
         target.unlink(missing_ok=True)
         for ending in ("", "-wal"):
             if is_there(part := path.with_name(path.name + ending)):

@@ -1,6 +1,6 @@
-"""Reads OpenCode's sessions, in each of the three forms in which it stores or exports them.
+"""Reads OpenCode's sessions in all three forms in which OpenCode stores or exports them.
 
-These are its database (from version 1.2), the output of ``opencode export``, and the storage of
+The forms are its database (from version 1.2), the output of ``opencode export``, and the storage of
 older versions with a JSON file for each record. All have the same records: sessions, their
 messages, and the parts of each message.
 """
@@ -44,15 +44,15 @@ _TABLES = {
     "message": frozenset({"id", "session_id", "time_created", "data"}),
     "part": frozenset({"id", "message_id", "data"}),
 }
-"""Tables and columns by which the database is recognised."""
+"""The tables and columns by which OpenCode's database is recognised."""
 
 _DEPTH = 3
-"""Number of folders above a file of the storage, including the folder "storage"."""
+"""Number of folders that contain a file of OpenCode's storage, including the folder "storage"."""
 _RECORDS = frozenset({"session", "message", "part"})
-"""Folders of the storage that contain sessions and their parts."""
+"""Folders of OpenCode's storage that contain sessions, messages and their parts."""
 _Message = Callable[[str], Node]
-"""A function that reads one message. Its argument names the message's place, for error messages. If
-it fails, the next message can still be read."""
+"""Function that reads one message. Its argument says where in the file the message is, for use in
+error messages. If the function fails, the next message can still be read."""
 
 _FINISH = {
     "tool-calls": "tool_calls",
@@ -70,13 +70,13 @@ _USAGE = {
 _PASSED = frozenset(
     {"step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"}
 )
-"""Types of parts that are left out but not counted, because they have no content."""
+"""Types of message parts that are left out without being counted, because they have no content."""
 _NOT_RUN = frozenset({"pending", "running"})
-"""States of calls that have no result."""
+"""States in which a tool call has no result."""
 
 
 def is_file(source: SourceFile) -> bool:
-    """Return True if a file is OpenCode's database, a file of its storage, or an export."""
+    """Return True if a file is OpenCode's database, an export, or a file of its storage."""
     if source.is_database:
         with source.database() as connection:
             for table, columns in _TABLES.items():
@@ -94,7 +94,7 @@ def is_file(source: SourceFile) -> bool:
 
 
 def project_of(source: SourceFile) -> str:
-    """Return the directory of a file's sessions; for several, their number ("3 projects")."""
+    """Return the directory of a file's sessions, or the number of directories ("3 projects")."""
     if not source.is_database:
         return source.document().text("directory", "")
     with source.database() as connection:
@@ -136,7 +136,7 @@ def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
 def _of_row(
     connection: sqlite3.Connection, row: sqlite3.Row, source: SourceFile
 ) -> IncomingSession:
-    """Return the session of a row of the database."""
+    """Return the session that a row of the database describes."""
     where = f"{source.path.name}, session “{str(row['id'])[:40]}”"
     info: dict[str, Any] = {name: str(row[name] or "") for name in ("id", "directory", "title")}
     info["time"] = {"created": int(row["time_created"] or 0)}
@@ -193,7 +193,9 @@ def _is_stored(source: SourceFile) -> bool:
 
 
 def _stored(source: SourceFile) -> IncomingSession:
-    """Return the session of a file in the storage; its messages and parts are in other files.
+    """Return the session described by a file in OpenCode's storage.
+
+    The messages and their parts are read from other files.
 
     Raises:
         NoConversation: the file has only a message or a part; they are read with the session's
@@ -229,13 +231,13 @@ class _Reader(SessionReader):
     program = "OpenCode"
     _undone = False
     _leaf_before: int | None = None
-    """Id of the last entry before the messages that were taken back, None if there is none."""
+    """Id of the last entry before the messages that the user reverted; None if there is none."""
 
     def read(self, info: Node, messages: Iterable[_Message]) -> IncomingSession:
         """Return the session with the given record and messages.
 
-        If messages were taken back (``revert``), the leaf is the last entry before them, or the
-        beginning of the session if nothing precedes them.
+        If the user reverted messages (``revert``), the session's leaf is the last entry before
+        them, or the beginning of the session if nothing precedes them.
         """
         undone = info.node("revert").text("messageID", "")
         for number, message in enumerate(messages, 1):
@@ -293,7 +295,7 @@ class _Reader(SessionReader):
             )
 
     def _file(self, part: Node) -> ImagePart | FilePart | None:
-        """Return a file part as an image, or as a mention of the file; None if it is left out."""
+        """Return a message's file part as an image or a mention; None if the part is left out."""
         url = part.text("url", "")
         mime = part.text("mime", "")
         name = part.text("filename", "")
@@ -302,7 +304,7 @@ class _Reader(SessionReader):
         if url.startswith("data:"):
             self.leave_out("attachment that is not an image")
             return None
-        # The file's content, as the model saw it, is in a separate text part.
+        # The content of the file, as the model saw it, is in a separate text part.
         return FilePart(path=name or url[:200], text="")
 
     def _assistant(self, info: Node, message: Node) -> None:
@@ -318,8 +320,8 @@ class _Reader(SessionReader):
                     parts.append(ReasoningPart(text=part.text("text", ""), model=model))
                 case "tool":
                     if tools and parts and isinstance(parts[-1], TextPart | ReasoningPart):
-                        # Older versions stored all steps of a turn in one message; here each step
-                        # becomes an answer.
+                        # Older versions stored all steps of a turn in one message. Each of the
+                        # steps becomes an answer.
                         self._answer(info, model, parts[:-1], tools, time)
                         parts = parts[-1:]
                         tools = []
@@ -351,7 +353,7 @@ class _Reader(SessionReader):
         """Add an answer and the results of its calls.
 
         Does nothing if there are neither parts nor an error. ``last`` is True for the last step of
-        a message. The message's usage, cost and error are stored in that step's answer.
+        a message, whose answer receives the message's usage, cost and error.
         """
         failure = info.node("error") if last else NOTHING
         aborted = failure.text("name", "") == "MessageAbortedError"
@@ -390,7 +392,7 @@ class _Reader(SessionReader):
         state = part.node("state")
         status = state.text("status", "")
         if status in _NOT_RUN:
-            return  # the projection shows a call without a result as interrupted
+            return  # Requests and screens show a call without a result as interrupted.
         images = [self._file(item) for item in state.nodes("attachments")]
         output = state.text("error" if status == "error" else "output", "")
         began = state.node("time").time("start")

@@ -1,7 +1,7 @@
-"""Reads Pi's sessions: JSON lines with a header, then records with ``id`` and ``parentId``.
+"""Reads Pi's sessions, which are JSON lines: a header, then records with ``id`` and ``parentId``.
 
-In the first version of the format, records have no ids and each follows the previous one. The format
-is described in Pi's ``docs/session.md``.
+In the first version of the format, records have no ids and each follows the previous one. The
+format is described in Pi's ``docs/session.md``.
 """
 
 from tui_agent.session.effort import Effort
@@ -49,7 +49,7 @@ def is_line(node: Node) -> bool:
 
 
 class Reader(BlockReader):
-    """Makes the session of a file: an entry from each record of a known kind, below its parent."""
+    """Builds the session of a file, with one entry for each record of a known kind."""
 
     program = "Pi"
     call_block = "toolCall"
@@ -59,8 +59,8 @@ class Reader(BlockReader):
     def __init__(self, source: SourceFile) -> None:
         super().__init__(source)
         self._lines: list[str] = []
-        """Names of the file's lines in order; in the first version of the format, a compaction
-        refers to a record by its index."""
+        """Names of the records in the file's lines, in order. They are needed because a compaction
+        in the first version of the format refers to a record by its index."""
         self._title = ""
 
     def read(self) -> IncomingSession:

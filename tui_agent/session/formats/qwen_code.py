@@ -1,7 +1,9 @@
-"""Reads Qwen Code's sessions: JSON lines with parents as in Claude Code, messages as in Gemini CLI.
+"""Reads Qwen Code's sessions, whose lines have parents as in Claude Code.
+
+The messages are stored as in Gemini CLI.
 
 After a rewind, the dropped messages stay in the file, and the next message has the record before
-them as its parent. This describes files of version 0.15.
+them as its parent. This applies to files of version 0.15.
 """
 
 from tui_agent.session.formats.gemini import GeminiReader
@@ -20,7 +22,7 @@ def is_line(node: Node) -> bool:
 
 
 class Reader(GeminiReader):
-    """Makes the session of a file: adds each line's message below the line's parent."""
+    """Builds the session of a file, by adding each line's message below the line's parent."""
 
     program = "Qwen Code"
     provider = "dashscope"
@@ -86,7 +88,7 @@ class Reader(GeminiReader):
 def _tokens(node: Node) -> dict[str, int]:
     """Return an answer's token counts under Gemini CLI's names.
 
-    Qwen Code's candidate tokens include thoughts; Gemini CLI's don't.
+    In Qwen Code, the number of candidate tokens includes thoughts, but in Gemini CLI it doesn't.
     """
     usage = node.node("usageMetadata")
     thoughts = int(usage.number("thoughtsTokenCount"))

@@ -1,4 +1,4 @@
-"""Reads untrusted JSON files and databases for import; limits their size and checks their types.
+"""Reads untrusted JSON files and databases to import; limits their sizes and checks value types.
 
 Every error is an `ImportRefused`, which names the file and, if possible, the line.
 """
@@ -25,12 +25,14 @@ _HEAD_BYTES = 4096
 _FILE_BYTES = 2_000_000_000
 _LINE_BYTES = 150_000_000
 _DOCUMENT_BYTES = 300_000_000
-"""Maximum bytes of a file with a single JSON value: such a file is read into memory whole."""
+"""Maximum size, in bytes, of a file with a single JSON value, which is read into memory as a whole.
+"""
 MAX_ENTRIES = 1_000_000
-"""Maximum entries of one session."""
+"""Maximum number of entries of one session."""
 
 _PROBLEM_CHARS = 300
-"""Maximum characters of a problem's description in a message; it may quote the file."""
+"""Maximum number of characters of a problem's description in an error message, because the
+description may quote the file."""
 
 END_OF_TIME = 253_370_764_800_000
 """Beginning of the year 9999, in milliseconds since the epoch."""
@@ -46,14 +48,15 @@ class ImportRefused(StoreError):  # noqa: N818 - states a condition, like its si
 class NoConversation(ImportRefused):
     """A file holds no conversation to import.
 
-    It has no known format, no messages, or only records that belong to a session in another file.
+    The file has no known format, contains no messages, or contains only records that belong to a
+    session in another file.
     """
 
 
 class Node:
-    """A JSON object of a file; its methods return a key's value after checking the type.
+    """A JSON object in a file. Its methods check the type of a key's value, and return the value.
 
-    ``where`` is the place in the file, for messages. A value of another type raises
+    ``where`` describes the place in the file, for error messages. A value of another type raises
     `ImportRefused`, and so does a missing text without a default. A missing number is returned as
     0, a missing flag as False, and a missing object or list as empty. null counts as missing.
     """
@@ -69,7 +72,7 @@ class Node:
         return ImportRefused(f"{self.where}: {one_line(problem, _PROBLEM_CHARS)}.")
 
     def has(self, key: str) -> bool:
-        """Return True if the key is there and is not null."""
+        """Return True if the object contains the key and its value is not null."""
         return self.value.get(key) is not None
 
     def text(self, key: str, default: str | None = None) -> str:
@@ -81,7 +84,7 @@ class Node:
         return value
 
     def number(self, key: str, default: float = 0) -> float:
-        """Return a number, which must be at least 0 and less than 2**53."""
+        """Return the number under a key, which must be at least 0 and less than 2**53."""
         value = self.value.get(key)
         if value is None:
             return default
@@ -136,7 +139,7 @@ class Node:
 
 
 NOTHING = Node({}, "")
-"""An empty object, used where the file has none."""
+"""An empty JSON object, used if the file contains no object in a place."""
 
 
 def _named(value: object) -> str:
@@ -172,7 +175,7 @@ def _check_size(path: Path, limit: int) -> None:
 
 
 def parse_object(data: bytes, where: str) -> Node:
-    """Parse JSON text as an object; ``where`` is its place in a file, for messages.
+    """Parse JSON text as an object; ``where`` is its place in a file, for error messages.
 
     Raises:
         ImportRefused: the text is not a JSON object.
@@ -187,7 +190,7 @@ def parse_object(data: bytes, where: str) -> Node:
         raise ImportRefused(
             f"{where}: it is not JSON ({error.msg.lower()} at character {error.pos + 1})."
         ) from None
-    except ValueError as error:  # a number with too many digits, NaN or Infinity
+    except ValueError as error:  # The number has too many digits, or is NaN or Infinity.
         raise ImportRefused(
             f"{where}: the JSON can't be read ({one_line(str(error), 80)})."
         ) from None
@@ -201,7 +204,7 @@ def _refuse_constant(name: str) -> float:
 
 
 def shown_name(path: Path) -> str:
-    """Return a file's name for messages, as one line and cut if long."""
+    """Return a file's name for use in messages, as one line, which is cut if it is long."""
     return one_line(path.name, 120)
 
 
@@ -211,11 +214,11 @@ def _unreadable(path: Path, error: OSError) -> ImportRefused:
 
 @dataclass
 class SourceFile:
-    """An untrusted file being imported, and the problems found so far.
+    """An untrusted file that is being imported, and the problems that were found in it so far.
 
     With ``skip_damaged``, lines that can't be read are skipped; otherwise only an incomplete last
-    line is skipped. ``damaged`` has the numbers of the skipped lines, from 1. If the file has
-    several sessions, ``refused`` has the errors of those that can't be imported.
+    line is skipped. ``damaged`` contains the numbers of the skipped lines, counted from 1. If the
+    file contains several sessions, ``refused`` contains the errors of those that can't be imported.
     """
 
     path: Path
@@ -225,7 +228,7 @@ class SourceFile:
     _head: bytes | None = None
 
     def attempt(self, read: Callable[[], T]) -> T | None:
-        """Return the result of reading one of several sessions; None if it raises `ImportRefused`.
+        """Read one of several sessions and return the result; None if this raises `ImportRefused`.
 
         The error is added to ``refused``.
         """
@@ -256,7 +259,7 @@ class SourceFile:
 
     @property
     def is_document(self) -> bool:
-        """Whether the file looks like one JSON object over several lines rather than JSON lines."""
+        """Whether the file looks like one JSON object on several lines, not like JSON lines."""
         start = self.head.lstrip()
         return start.startswith(b"{") and start.partition(b"\n")[0].strip() == b"{"
 
@@ -305,7 +308,8 @@ class SourceFile:
     def first_nodes(self, most: int = 20) -> Iterator[Node]:
         """Yield the objects in the first ``most`` lines that aren't blank.
 
-        Recognising a file may take several lines, because some programs write bookkeeping first.
+        More than one line may be needed to recognise a file's format, because some programs write
+        lines before the conversation.
         """
         with closing(self.lines()) as lines:
             for node in islice(lines, most):
@@ -314,7 +318,7 @@ class SourceFile:
 
     @contextmanager
     def database(self) -> Iterator[sqlite3.Connection]:
-        """Return a context manager for the file opened as an SQLite database, read-only.
+        """Return a context manager that opens the file as an SQLite database for reading.
 
         Raises:
             ImportRefused: the file can't be read as a database, for example while it is in use.
@@ -328,7 +332,7 @@ class SourceFile:
         except (
             sqlite3.Error,
             UnicodeDecodeError,
-        ) as error:  # UnicodeDecodeError: from an SQLite error that quotes damaged text
+        ) as error:  # An SQLite error that quotes damaged text raises UnicodeDecodeError.
             raise ImportRefused(
                 f"{shown_name(self.path)} can't be read: {one_line(str(error), 120)}."
             ) from error

@@ -1,6 +1,6 @@
-"""Table of the formats from which sessions can be imported, and detection of a file's format.
+"""Lists the formats from which sessions can be imported, and detects the format of a file.
 
-A row's module is imported when a file is examined.
+The module of a format is imported when a file is examined.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 class Format:
     """The session files of one program.
 
-    The module ``tui_agent.session.formats.MODULE`` has a `SessionReader` named ``Reader``. If a
-    file can hold several sessions, the module has ``read(source)`` instead, which yields them in
-    groups; a group is stored together or not at all. The module may also have:
+    The module ``tui_agent.session.formats.MODULE`` contains a `SessionReader` named ``Reader``. If
+    a file can contain several sessions, the module contains ``read(source)`` instead, which yields
+    the sessions in groups. The sessions of a group are stored together or not at all. The module
+    may also contain:
 
     - ``is_line(node)``: returns True if one of the first lines shows that the file is the program's
     - ``is_file(source)``: returns True if the file as a whole is the program's
@@ -36,11 +37,11 @@ class Format:
     """The program's name for the user."""
     module: str
     file_names: tuple[str, ...] = ("*.jsonl",)
-    """Patterns of the names of the program's files, for importing a whole directory."""
+    """Patterns for the names of the program's session files, used to import a whole directory."""
     places: tuple[tuple[str, str, str], ...] = ()
-    """Where the program keeps its files: an environment variable that may name a directory ("" for
-    none), the default directory relative to the home directory, and the files' pattern in the
-    directory."""
+    """The places where the program keeps its session files. Each consists of an environment
+    variable that may name the directory ("" for none), the default directory relative to the home
+    directory, and the pattern of the files in the directory."""
 
     def read(self, source: "SourceFile") -> "Iterator[Sequence[IncomingSession]]":
         """Yield the sessions of a file in groups that are stored together; raises ImportRefused."""
@@ -50,7 +51,7 @@ class Format:
             yield [self.function("Reader")(source).read()]
 
     def function(self, name: str) -> Any:
-        """Return the attribute ``name`` of the row's module; None if it has none."""
+        """Return the function or class ``name`` of this format's module; None if it has none."""
         return getattr(import_module(f"tui_agent.session.formats.{self.module}"), name, None)
 
 
@@ -109,7 +110,7 @@ FORMATS: tuple[Format, ...] = (
         ),
     ),
 )
-"""All formats. If several recognise a file, the first one is used."""
+"""All formats that can be imported. If several recognise a file, the first one is used."""
 
 
 def format_of(source: "SourceFile") -> Format:
@@ -124,7 +125,8 @@ def format_of(source: "SourceFile") -> Format:
     for row in FORMATS:
         if (is_own := row.function("is_file")) is not None and is_own(source):
             return row
-    # No program stores a session as one JSON list; such files are logs or parts of sessions.
+    # No program stores a session as a single JSON list. Files with such a list are logs or parts of
+    # sessions.
     is_list = source.path.suffix == ".json" and source.head.lstrip().startswith(b"[")
     if not (source.is_database or source.is_document or is_list):
         for node in source.first_nodes():
@@ -140,7 +142,7 @@ def format_of(source: "SourceFile") -> Format:
 def files_of(path: Path) -> list[Path]:
     """Return the files to import for a path: the file itself, or the files in a directory, sorted.
 
-    Files in a directory are found at any depth, if their names match a known format.
+    Files in a directory are found at any depth if their names match the patterns of a known format.
 
     Raises:
         ImportRefused: the path is neither a file nor a directory, or the directory has no such

@@ -1,7 +1,7 @@
-"""The tool made from an add-on's function, and the object with which add-ons register functions.
+"""Defines the tool that runs an add-on's function, and the object that registers functions.
 
-Text that an add-on's code prints goes to standard error: when such code first runs, ``sys.stdout``
-is replaced for the whole process (`add_on_running`).
+Text that an add-on's code prints goes to standard error, because when such code first runs,
+``sys.stdout`` is replaced for the whole process (`add_on_running`).
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from tui_agent.tools.functions.in_process import FunctionTool
 from tui_agent.tools.functions.signature import FunctionError
 
 _is_add_on: ContextVar[bool] = ContextVar("is_add_on", default=False)
-"""True in tasks and threads in which code of an add-on is running."""
+"""True in the asyncio tasks and threads that are running an add-on's code."""
 
 
 class AddOnError(UserFacingError):
@@ -29,7 +29,7 @@ class AddOnError(UserFacingError):
 
 
 class AddOnTool(FunctionTool):
-    """A function of an add-on as a tool. Its calls need the permission ``TOOL``.
+    """A tool made from a function of an add-on. Its calls need the permission ``TOOL``.
 
     A coroutine function runs on the event loop, any other function in a thread.
     """
@@ -49,14 +49,14 @@ class AddOnTool(FunctionTool):
         try:
             with add_on_running():
                 return await super().run(arguments, context)
-        except SystemExit as error:  # would end the program
+        except SystemExit as error:  # Such an exception would end the program.
             raise ToolError(f"{self.name} called sys.exit({error.code!r})") from None
-        except (KeyboardInterrupt, GeneratorExit) as error:  # would end the program, too
+        except (KeyboardInterrupt, GeneratorExit) as error:  # This would end the program.
             raise ToolError(f"{self.name} raised {type(error).__name__}") from None
 
 
 class AddOn:
-    """Registers an add-on's tools. Passed to the add-on's function ``register(add_on: AddOn)``."""
+    """Registers an add-on's tools; passed to the add-on's function ``register(add_on: AddOn)``."""
 
     def __init__(self, shown: str) -> None:
         self._shown = shown
@@ -64,7 +64,7 @@ class AddOn:
 
     @property
     def tools(self) -> tuple[AddOnTool, ...]:
-        """The tools registered so far."""
+        """The tools that the add-on has registered so far."""
         return tuple(self._tools.values())
 
     def tool(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -120,7 +120,7 @@ def _call(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
 def add_on_running() -> Iterator[None]:
     """Redirect what is printed in the block from standard output to standard error.
 
-    Use it around an add-on's code, because standard output belongs to the program.
+    Use this around calls of an add-on's code, because standard output belongs to the program.
     """
     if not isinstance(sys.stdout, _Output):
         sys.stdout = _Output(sys.stdout)
@@ -132,7 +132,7 @@ def add_on_running() -> Iterator[None]:
 
 
 class _Output:
-    """Replaces ``sys.stdout``: sends what add-ons print to standard error instead."""
+    """Replaces ``sys.stdout``, and sends the text that add-ons print to standard error instead."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""Finds and loads add-ons: installed Python packages that give the program tools.
+"""Finds and loads add-ons, which are installed Python packages that add tools to the program.
 
 A distribution names a function in the entry-point group `GROUP`. The function is called with an
 `AddOn` and registers tools with it. An add-on's code runs in this process, so it is imported only
@@ -21,25 +21,25 @@ from tui_agent.lazy import frozen
 if TYPE_CHECKING:
     from tui_agent.tools.functions.add_on_tool import AddOnTool
 
-# The module that makes tools is imported only if there is an add-on.
+# The module that creates tools from functions is imported only if an add-on is installed.
 
 GROUP = "tui_agent.add_ons"
 """The group of entry points that add-ons declare."""
 MAX_BYTES = 1_000_000
-"""Maximum bytes read of an ``entry_points.txt``."""
+"""Maximum number of bytes that are read from an ``entry_points.txt`` file."""
 LOAD_SECONDS = 20.0
-"""Seconds that an add-on's import and registration may take."""
+"""Time limit, in seconds, for importing an add-on and registering its tools."""
 EVERY = "*"
-"""In the list of distributions to leave out, the value that stands for all distributions."""
+"""Value in the list of distributions to leave out that stands for all distributions."""
 _PLACES = ("site-packages", "dist-packages")
-"""Names of directories on ``sys.path`` that contain installed distributions. The working directory
-is skipped even if it has such a name, because it may be an untrusted project."""
+"""Names of directories on ``sys.path`` that contain installed distributions. The current working
+directory is skipped even if it has such a name, because it may be an untrusted project."""
 _SUFFIX = ".dist-info"
 
 
 @frozen
 class DeclaredAddOn:
-    """An entry point of the group `GROUP`.
+    """An add-on that an installed package declares as an entry point of the group `GROUP`.
 
     ``distribution`` and ``version`` belong to the package that declares it. ``value`` names the
     function as ``module:function``.
@@ -88,10 +88,10 @@ def load_add_ons(left_out: Collection[str], reserved: Collection[str]) -> AddOns
 def without_clashes(
     tools: "Iterable[AddOnTool]", taken: dict[str, str]
 ) -> "tuple[tuple[AddOnTool, ...], list[str]]":
-    """Return the tools whose names are free, and a sentence for the user on each of the others.
+    """Return the tools whose names aren't taken, and a sentence for the user on each other tool.
 
-    ``taken`` maps each taken name to its owner, for the sentence. The returned tools are added to
-    ``taken``.
+    ``taken`` maps each name that is taken to the name's owner, which the sentence mentions. The
+    returned tools are added to ``taken``.
     """
     free: list[AddOnTool] = []
     problems: list[str] = []
@@ -109,8 +109,8 @@ def without_clashes(
 def declared_add_ons() -> list[DeclaredAddOn]:
     """Return the entry points of `GROUP` in all installed distributions, sorted by distribution.
 
-    A directory is read again when its modification time has changed: each installation adds or
-    removes a ``.dist-info`` there.
+    A directory is read again when its modification time has changed, because each installation adds
+    or removes a ``.dist-info`` directory in it.
     """
     found: dict[str, list[DeclaredAddOn]] = {}
     for place in map(Path, sys.path):
@@ -121,17 +121,17 @@ def declared_add_ons() -> list[DeclaredAddOn]:
         except OSError:
             continue
         for name, rows in _declared_in(place, changed).items():
-            # If a distribution is installed twice, the first one counts, as for imports.
+            # If a distribution is installed twice, the first one is used, as for imports.
             found.setdefault(name, rows)
     return [row for _name, rows in sorted(found.items()) for row in rows]
 
 
 @lru_cache(maxsize=20)
 def _declared_in(place: Path, _changed: int) -> dict[str, list[DeclaredAddOn]]:
-    """Return the group's entry points in one directory, by the distribution's plain name.
+    """Return the entry points of `GROUP` in one directory, by the distribution's plain name.
 
-    ``_changed`` is the directory's modification time in nanoseconds. Parses the files here, because
-    `importlib.metadata` takes several times as long.
+    ``_changed`` is the directory's modification time in nanoseconds. The function parses the files
+    itself, because `importlib.metadata` takes several times as long.
     """
     found: dict[str, list[DeclaredAddOn]] = {}
     try:
@@ -152,7 +152,10 @@ def _is_working_directory(place: Path) -> bool:
 
 
 def _rows(place: Path, name: str) -> list[DeclaredAddOn]:
-    """Return the entry points of `GROUP` in the ``*.dist-info`` directory ``name``; [] if none."""
+    """Return the entry points of `GROUP` in the ``*.dist-info`` directory ``name``.
+
+    Returns an empty list if there are none.
+    """
     data = read_regular(f"{place}/{name}/entry_points.txt", MAX_BYTES)
     if data is None or f"[{GROUP}]".encode() not in data:
         return []

@@ -1,7 +1,8 @@
-"""A function of a tool file as a tool. Each call runs in a separate process, in the sandbox.
+"""Makes tools from the functions of a tool file, and runs each call in a sandboxed process.
 
-The file's constants declare what its functions need: hosts, paths, variables, a time limit. This
-module turns these into the permissions and the view of a call.
+The constants of the file declare which hosts, paths, environment variables and time limit its
+functions need. This module turns them into the permissions of a call, and into what its process may
+access.
 """
 
 import asyncio
@@ -42,7 +43,7 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 # -- the process of a file -------------------------------------------------------------------------
 MAX_ANSWER_BYTES = 100_000_000
-"""Maximum size of an answer that is read, in bytes."""
+"""Maximum size, in bytes, of an answer that is read from the process."""
 
 LAST_LINES = 20
 """Number of lines shown from the end of the output if a process ended without an answer."""
@@ -63,7 +64,7 @@ main()
 
 
 class DeclaredNeeds(BaseModel):
-    """The needs of a tool file's functions, declared by its constants."""
+    """The access that a tool file's functions need, which the file declares with constants."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -72,15 +73,16 @@ class DeclaredNeeds(BaseModel):
     READS: tuple[str, ...] = ()
     """Paths outside the project that the functions read."""
     WRITES: tuple[str, ...] = ()
-    """Paths that the functions change: ``.`` for the project's files, or paths outside it."""
+    """Paths that the functions may change. ``.`` stands for the project's files; other paths are
+    outside the project."""
     ENVIRONMENT: tuple[Variable, ...] = ()
     """Environment variables that are passed to the functions although they look like secrets."""
     READ_ONLY: bool = False
-    """Whether calls change nothing, and so may run in parallel."""
+    """Whether calls of the function change nothing, so that they may run in parallel."""
     TIMEOUT: float = Field(default=DEFAULT_TIMEOUT, gt=0, le=MAX_TIMEOUT)
 
     def words(self) -> str:
-        """Return the needs as text for the user: "reaches example.org; changes nothing"."""
+        """Return the needs as text for the user, such as "reaches example.org; changes nothing"."""
         changed = []
         for path in self.WRITES:
             changed.append("files of the project" if _place(path) is None else path)
@@ -97,7 +99,7 @@ class DeclaredNeeds(BaseModel):
 
 
 class FileTool(DynamicTool):
-    """One function of a tool file as a tool. Each call runs the file's current text."""
+    """A tool made from one function of a tool file. Each call runs the file's current text."""
 
     def __init__(
         self,
@@ -108,7 +110,7 @@ class FileTool(DynamicTool):
         shown: str,
         source: Callable[[], str],
     ) -> None:
-        """Make the tool for one function in the file ``path``.
+        """Create the tool for one function in the file ``path``.
 
         ``shown`` is the file's name for the user. ``source`` returns the file's current text, and
         raises OSError or ValueError if the file can't be read.
@@ -121,7 +123,7 @@ class FileTool(DynamicTool):
 
     @property
     def about(self) -> str:
-        """The needs of the file's functions as text for the user; "" if it declares none."""
+        """What the file's functions need, as text for the user; "" if it declares no needs."""
         return self.declared.words()
 
     def command(self, arguments: RawInput) -> str:
@@ -174,7 +176,8 @@ class FileTool(DynamicTool):
         sandbox = await asyncio.to_thread(self._sandbox, context)
         context.view = await asyncio.to_thread(view_of_file, self.path, context, sandbox)
         if self.read_only:
-            # Changes are discarded, and the user is not asked whether to keep them.
+            # Changes that the process makes to files are discarded, and the user is not asked to
+            # keep them.
             view = replace(
                 context.view,
                 writes=Writes.NOTHING,
@@ -203,10 +206,10 @@ class FileTool(DynamicTool):
         )
 
     def _sandbox(self, context: ToolContext) -> Sandbox | None:
-        """Return the sandbox in which calls run; None if they run outside it.
+        """Return the sandbox in which calls run; None if they run outside a sandbox.
 
-        They run outside if no sandbox is active, or if it can't limit the network to the hosts that
-        the file declares.
+        Calls run outside a sandbox if none is active, or if it can't limit the network to the hosts
+        that the file declares.
 
         Raises:
             ToolError: the settings require a sandbox, and there is none.
@@ -223,10 +226,11 @@ class FileTool(DynamicTool):
 
 
 def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> View:
-    """Return the call's view with read access to everything that a tool file's process imports.
+    """Return the view of a call with read access to all that a tool file's process imports.
 
-    That is Python, this package, pydantic, and the file's directory. Without a sandbox the view is
-    unchanged. Reads the file system: call it in a thread.
+    The view says what the process can access. Added are Python, this package, pydantic, and the
+    file's directory. Without a sandbox, the view is returned unchanged. The function reads the file
+    system, so call it in a thread.
     """
     if sandbox is None:
         return context.view
@@ -238,7 +242,7 @@ def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> V
 
 
 def _place(text: str) -> Path | None:
-    """Return a declared path, resolved; None if it is relative, which means the project."""
+    """Resolve and return a declared path; None if it is relative, which means the project."""
     path = at_home(text)
     if path.is_absolute():
         return Path(os.path.realpath(path))
@@ -246,7 +250,7 @@ def _place(text: str) -> Path | None:
 
 
 def _places(texts: Iterable[str]) -> list[Path]:
-    """Return the declared paths that are absolute or begin with ``~``, resolved."""
+    """Resolve and return those declared paths that are absolute or begin with ``~``."""
     places = []
     for text in texts:
         place = _place(text)
@@ -258,16 +262,16 @@ def _places(texts: Iterable[str]) -> list[Path]:
 class Answer(BaseModel):
     """The answer of a tool file's process.
 
-    A failed process sets ``error``, ``line`` and ``frames``. The answer to a call has ``text`` and
-    ``images``; the answer to a request to describe the file has ``tools``, ``problems`` and
-    ``declared``.
+    A process that failed sets ``error``, ``line`` and ``frames``. The answer to a call contains
+    ``text`` and ``images``. The answer to a request to describe the file contains ``tools``,
+    ``problems`` and ``declared``.
     """
 
     model_config = ConfigDict(defer_build=True)
 
     error: str = ""
     line: int = 0
-    """Line of the file at which the error was raised, 0 if unknown. ``frames`` is the traceback."""
+    """Line of the file in which the error was raised; 0 if unknown. ``frames`` is the traceback."""
     frames: tuple[str, ...] = ()
     text: str = ""
     images: tuple[Base64Bytes, ...] = ()
@@ -280,8 +284,8 @@ class Answer(BaseModel):
 class EndedFile:
     """A tool file's process that has ended.
 
-    ``answer`` is None if the process timed out or gave no valid answer. ``printed`` has the last
-    lines of its output.
+    ``answer`` is None if the process timed out or gave no valid answer. ``printed`` contains the
+    last lines of the process's output.
     """
 
     program: EndedProgram
@@ -309,11 +313,11 @@ async def run_file(  # noqa: PLR0913 - a file and how to run it
     name: str,
     seconds: float,
 ) -> EndedFile:
-    """Run a tool file in a process, in ``sandbox`` unless that is None, and wait for its end.
+    """Run a tool file in a process, in ``sandbox`` unless that is None, until the process ends.
 
-    ``request`` is for ``runner.main``: the file's text as "source", and for a call the function's
-    name and arguments. ``name`` is shown to the user if the process needs more access. ``seconds``
-    is the time limit.
+    ``request`` is passed to ``runner.main``. It contains the file's text as "source", and for a
+    call also the function's name and arguments. ``name`` is shown to the user if the process needs
+    more access. ``seconds`` is the time limit.
 
     Raises:
         ToolError: the process could not be started, or its answer is too large.
@@ -350,9 +354,9 @@ def _import_places() -> tuple[str, ...]:
 
 
 def _answer(descriptor: int) -> Answer | None:
-    """Return the answer in an open file; None if the file is empty or the answer is invalid.
+    """Return the process's answer from an open file; None if it is empty or invalid.
 
-    Raises ToolError if it is larger than ``MAX_ANSWER_BYTES``.
+    Raises ToolError if the answer is larger than ``MAX_ANSWER_BYTES``.
     """
     size = os.fstat(descriptor).st_size
     if not size:

@@ -1,4 +1,4 @@
-"""Makes a Python function a tool that runs in this process, not in the sandbox."""
+"""Turns a Python function into a tool that runs in this process, not in the sandbox."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,9 @@ from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish, image_part, s
 
 
 class FunctionTool(DynamicTool, FreeTool[RawInput]):
-    """A function that a user of the library gave to an agent. Its calls need no permission.
+    """A tool made from a function that a user of the library passed to an agent.
+
+    Calls need no permission.
 
     The constructor raises FunctionError if the function can't be a tool.
     """
@@ -36,7 +38,7 @@ class FunctionTool(DynamicTool, FreeTool[RawInput]):
             value = returned(await self._signature.call(arguments.values))
         except FunctionError as error:
             raise ToolError(f"{self.name}: {error}") from None
-        except Exception as error:  # raised by the function itself
+        except Exception as error:  # The function itself raised the error.
             raise ToolError(traceback.format_exception_only(error)[-1].strip()) from error
         return await result_of(value, self.title(arguments), context)
 
@@ -44,7 +46,7 @@ class FunctionTool(DynamicTool, FreeTool[RawInput]):
 def schema_of(name: str, description: str, parameters: dict[str, Any]) -> ToolSchema:
     """Return the tool schema of a function, with slimmed parameters.
 
-    If a type contains itself, the parameters stay unchanged.
+    If the type of a parameter contains itself, the parameters are not slimmed.
     """
     with contextlib.suppress(RecursionError):
         parameters = slim_schema(parameters)

@@ -1,4 +1,4 @@
-"""The main program of a tool file's process: loads the file, then lists or calls its functions.
+"""Runs in a tool file's process, where it loads the file and lists or calls its functions.
 
 The request is JSON in one inherited open file, and the answer is written as JSON to another. Text
 that the functions print is shown to the user, and isn't part of the answer.
@@ -25,16 +25,16 @@ from tui_agent.tools.functions.signature import (
 )
 
 DECLARATIONS = ("NETWORK", "READS", "WRITES", "ENVIRONMENT", "READ_ONLY", "TIMEOUT")
-"""Names of a tool file's constants that declare its functions' needs."""
+"""Names of the constants with which a tool file declares what its functions need."""
 MAX_FRAMES = 5
-"""Maximum number of a traceback's innermost frames that are reported."""
+"""Maximum number of frames that are reported of a traceback, counted from the innermost frame."""
 
 
 def main() -> None:
-    """Read the request from one descriptor, carry it out, and write the answer to another.
+    """Read the request from one file descriptor, carry it out, and write the answer to another.
 
-    The program's two arguments are the numbers of these descriptors. Ends the process, with exit
-    code 1 if the file raised an error, else 0.
+    The program's two arguments are the numbers of these descriptors. Ends the process with exit
+    code 1 if the file raised an error, otherwise with 0.
     """
     request, answer = (int(word) for word in sys.argv[1:3])
     process = os.getpid()
@@ -64,7 +64,7 @@ def main() -> None:
         data = data[os.pwrite(answer, data, os.fstat(answer).st_size) :]
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    os._exit(1 if failed else 0)  # doesn't wait for threads that the function left running
+    os._exit(1 if failed else 0)  # This doesn't wait for threads that the function left running.
 
 
 def _carry_out(request: dict[str, Any]) -> dict[str, Any]:
@@ -89,11 +89,12 @@ def _carry_out(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _load(path: Path, source: str) -> ModuleType:
-    """Run ``source``, the text of the file ``path``, and return the module that results."""
+    """Run ``source``, the text of the file ``path``, as a module, and return the module."""
     module = ModuleType(f"tools_{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
-    # At the end of the path, so that a file beside this one can't replace a standard module.
+    # The directory is added at the end of the path, so that a file in it can't replace a standard
+    # module.
     sys.path.append(str(path.parent))
     linecache.cache[str(path)] = (len(source), None, source.splitlines(keepends=True), str(path))
     exec(compile(source, str(path), "exec"), module.__dict__)  # noqa: S102 - this process's purpose
@@ -101,10 +102,10 @@ def _load(path: Path, source: str) -> ModuleType:
 
 
 def _functions(module: ModuleType) -> list[Callable[..., Any]]:
-    """Return the functions of a module that become tools, in order.
+    """Return the functions of a tool file's module that become tools, in their order in the file.
 
-    These are the functions in ``__all__``; without that, the functions with a docstring and a
-    public name that the file itself defines.
+    These are the functions that ``__all__`` names. If the module has no ``__all__``, they are the
+    functions with a docstring and a public name that the file itself defines.
     """
     named = getattr(module, "__all__", None)
     held = vars(module)
@@ -119,7 +120,7 @@ def _functions(module: ModuleType) -> list[Callable[..., Any]]:
 
 
 def _describe(module: ModuleType) -> dict[str, Any]:
-    """Return the module's tools, the problems with its other functions, and its declarations."""
+    """Return the module's tools, the problems with its other functions, and its declared needs."""
     tools: list[dict[str, Any]] = []
     problems: list[dict[str, Any]] = []
     for function in _functions(module):
@@ -154,8 +155,8 @@ def _error_text(error: BaseException) -> str:
 def _frames(error: BaseException) -> list[traceback.FrameSummary]:
     """Return the frames of an error's traceback that are in the tool file's directory.
 
-    Returns at most ``MAX_FRAMES``, the innermost one last; for a syntax error, one frame with its
-    line.
+    At most ``MAX_FRAMES`` frames are returned, the innermost one last. For a syntax error, one
+    frame with the line of the error is returned.
     """
     if isinstance(error, SyntaxError) and error.filename:
         return [traceback.FrameSummary(error.filename, error.lineno or 0, "<module>", line="")]

@@ -31,12 +31,12 @@ _SIGNATURES = (
 
 
 class FunctionError(ValueError):
-    """A function can't be a tool, a call's arguments don't fit it, or its value isn't usable."""
+    """A function can't become a tool, can't take the arguments, or returned an unusable value."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionSignature:
-    """A function with its name, description and parameters as a tool.
+    """A Python function with its name, description and parameters as a tool.
 
     ``parameters`` is the JSON schema of the arguments, ``accepted`` the model that validates them.
     """
@@ -50,15 +50,15 @@ class FunctionSignature:
     async def call(self, arguments: Mapping[str, Any]) -> Any:
         """Validate the arguments, call the function with them, and return its value.
 
-        An awaitable value is awaited. Raises FunctionError if the arguments don't fit, and whatever
-        the function raises.
+        If the value is awaitable, it is awaited. Raises FunctionError if the arguments don't fit
+        the parameters. Exceptions of the function are passed on.
         """
         try:
             taken = self.accepted.model_validate(dict(arguments))
         except ValidationError as error:
             problems = [_problem(one) for one in error.errors(include_url=False)]
             raise FunctionError(f"{'; '.join(problems)}.") from None
-        # Only the fields that were given, so that the function applies its own defaults.
+        # Only the fields that were given are passed, so that the function applies its own defaults.
         given = {}
         for name, field in self.accepted.model_fields.items():
             if name in taken.model_fields_set:
@@ -186,7 +186,7 @@ def _may_be_image(value: Any) -> bool:
 
 
 def image_type(data: bytes) -> str:
-    """Return the media type of a PNG, JPEG, GIF or WebP by its first bytes; "" for other data."""
+    """Return the media type of a PNG, JPEG, GIF or WebP from its first bytes; "" for other data."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((mime for begin, mime in _SIGNATURES if data.startswith(begin)), "")

@@ -1,4 +1,4 @@
-"""Loads a session's tools from tool files and add-ons, and reloads a tool file that has changed."""
+"""Loads a session's tools from tool files and add-ons, and reloads tool files that have changed."""
 
 import asyncio
 import os
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 DESCRIBE_SECONDS = 30.0
 """Time limit for loading a tool file, in seconds."""
 MAX_TOOLS = 50
-"""Maximum number of functions that one file can offer. Each costs tokens in every request."""
+"""Maximum number of functions that one file can offer. It is limited because each function costs
+tokens in every request."""
 _RESERVED = frozenset({*BUILTIN, "mcp"})
 """Names that no tool made from a function may have."""
 
@@ -42,10 +43,10 @@ MAX_FILE_BYTES = 1_000_000
 
 @frozen
 class FoundFile:
-    """A tool file.
+    """A tool file that was found.
 
-    ``shown`` is its name for the user. ``inside`` is the project in which it must be, None for one
-    of the user's own files.
+    ``shown`` is the file's name for the user. ``inside`` is the project in which the file must be,
+    or None for one of the user's own files.
     """
 
     path: Path
@@ -72,7 +73,7 @@ class FoundFile:
 
 @frozen
 class ToolPlace:
-    """The directory, project, environment and sandbox in which tool files run."""
+    """The working directory, project, environment and sandbox in which tool files run."""
 
     cwd: Path
     project: Path
@@ -82,7 +83,7 @@ class ToolPlace:
 
 @frozen
 class LoadedFile:
-    """The result of loading a tool file: its text, its tools, and a sentence for each problem.
+    """The result of loading a tool file, with its text, its tools and a sentence for each problem.
 
     ``source`` is None if the file can't be read.
     """
@@ -91,8 +92,8 @@ class LoadedFile:
     tools: "tuple[FileTool, ...]" = ()
     problems: tuple[str, ...] = ()
     is_tried_again: bool = False
-    """Whether the file is loaded again next time even if its text is the same: the cause of the
-    failure may be outside the file, such as a module that isn't installed."""
+    """Whether the file is loaded again next time even if its text is the same, because the cause of
+    the failure may be outside the file, such as a module that isn't installed."""
 
 
 @dataclass
@@ -106,7 +107,7 @@ class ToolFiles:
     find: Callable[[], tuple[list[FoundFile], list[str]]] = lambda: ([], [])
     find_add_ons: Callable[[], AddOns] = AddOns
     tools: "tuple[FileTool | AddOnTool, ...]" = ()
-    """All tools, as of the last `load`."""
+    """All tools that the last `load` found."""
     problems: tuple[str, ...] = ()
     """A sentence for the user on each file or tool that can't be used, as of the last `load`."""
     _loaded: dict[FoundFile, LoadedFile] = field(default_factory=dict)
@@ -114,7 +115,7 @@ class ToolFiles:
     _reading: asyncio.Lock | None = None
 
     async def load(self, place: ToolPlace) -> None:
-        """Load new and changed files and find add-ons; set ``tools`` and ``problems``.
+        """Load new and changed tool files and find add-ons; set ``tools`` and ``problems``.
 
         Files are loaded in parallel, each in a separate process, in the sandbox if there is one.
         """
@@ -141,7 +142,7 @@ class ToolFiles:
         return " ".join(self._said.remember_all(self.problems))
 
     async def _read(self, file: FoundFile, place: ToolPlace) -> LoadedFile:
-        """Return the result of loading a file.
+        """Load a tool file if necessary, and return the result.
 
         The file is loaded again only if its text has changed, or after certain failures.
         """
@@ -158,13 +159,13 @@ class ToolFiles:
 def installed_add_ons(left_out: Collection[str]) -> AddOns:
     """Import the installed add-ons and return their tools. Call it in a thread.
 
-    ``left_out`` are the names of distributions not to import, "*" for all.
+    ``left_out`` contains the names of distributions that are not imported; "*" stands for all.
     """
     return load_add_ons(left_out, _RESERVED)
 
 
 def _offer(file: FoundFile, loaded: LoadedFile, tools: "dict[str, FileTool]") -> Iterator[str]:
-    """Add a file's tools to ``tools``, and yield a sentence for each that can't be offered.
+    """Add a file's tools to ``tools``; yield a sentence for each tool that can't be offered.
 
     A tool can't be offered if its name is taken. One sentence covers all tools beyond `MAX_TOOLS`.
     """
@@ -187,7 +188,8 @@ async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFil
     from tui_agent.tools.functions.file_tool import run_file, view_of_file
 
     sandbox = place.sandbox
-    # In the sandbox, changes made while the file loads are discarded, and no host is reachable.
+    # In the sandbox, changes that the file makes while it is loaded are discarded, and no host on
+    # the network can be reached.
     context = ToolContext(
         cwd=place.cwd,
         project=place.project,
@@ -259,7 +261,7 @@ def _read_description(file: FoundFile, source: str, ended: "EndedFile") -> Loade
 
 
 class _DescribedTool(BaseModel):
-    """A tool's description by the file's process. It is validated: the process isn't trusted."""
+    """A tool's description by the file's process, which is validated because it isn't trusted."""
 
     model_config = ConfigDict(defer_build=True)
 

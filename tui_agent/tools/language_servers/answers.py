@@ -1,4 +1,4 @@
-"""Parses the results of requests to language servers, leaving out invalid rows. Pure."""
+"""Parses the results of requests to language servers, without invalid items, in pure functions."""
 
 import re
 from collections.abc import Iterator
@@ -10,15 +10,17 @@ from tui_agent.json_text import as_dict, as_list, as_text, objects
 from tui_agent.lazy import LazyPattern, frozen
 
 MAX_NESTED = 50
-"""Maximum depth of nested symbols."""
+"""Maximum depth of nested symbols that are read."""
 MAX_READ = 20_000
-"""Maximum number of rows of a list that are read."""
+"""Maximum number of items that are read from a list in a language server's answer."""
 MAX_FINDINGS = 500
 _ERROR = 1
-"""The protocol's number for the severity of errors. Other numbers are warnings and hints."""
+"""The severity number of errors in the language server protocol. Other numbers stand for warnings
+and hints."""
 _FUNCTIONS = frozenset({6, 9, 12})
 _VARIABLES = frozenset({13, 14})
-"""The protocol's numbers for the kinds of symbols that are variables and constants."""
+"""Numbers in the language server protocol for the kinds of symbols that are variables or constants.
+"""
 _RECEIVER = LazyPattern(r"^\(\*?(\w+)[^)]*\)\.")
 _TYPES = LazyPattern(r"(<(?:[^<>]|<[^<>]*>)*>|\(.*)", re.DOTALL)
 _BETWEEN = LazyPattern(r"::|[./]")
@@ -26,7 +28,7 @@ Number = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class Position(BaseModel):
-    """A position in a file: line and character, counted from 0. Characters are UTF-16 units."""
+    """A line and a character in a file, both counted from 0. Characters are UTF-16 units."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
@@ -35,7 +37,7 @@ class Position(BaseModel):
 
 
 class Place(BaseModel):
-    """A file's URI and a position in it: a ``Location`` or ``LocationLink`` of the protocol."""
+    """A file's URI and a position in the file, from a ``Location`` or ``LocationLink``."""
 
     model_config = ConfigDict(defer_build=True)
 
@@ -94,8 +96,8 @@ class Finding:
 class Symbol:
     """A named thing in a file, such as a class or a function.
 
-    ``names`` are the names of the symbols around it, outermost first, then its own. ``uri`` is ""
-    if the server was asked about a single file.
+    ``names`` are the names of the symbols that contain this one, outermost first, followed by its
+    own name. ``uri`` is "" if the server was asked about a single file.
     """
 
     names: tuple[str, ...]
@@ -103,7 +105,7 @@ class Symbol:
     uri: str = ""
 
     def is_called(self, names: tuple[str, ...]) -> bool:
-        """Return True if the symbol's names end with ``names``."""
+        """Return True if the symbol's qualified name ends with ``names``."""
         return self.names[-len(names) :] == names
 
 
@@ -144,7 +146,7 @@ def symbols_of(result: Any, around: tuple[str, ...] = (), kind: int = 0) -> list
 
 
 def plain_names(name: str) -> tuple[str, ...]:
-    """Return the plain names in a server's name for a symbol, without types and parameters.
+    """Return the plain names in a language server's name for a symbol, without types or parameters.
 
     ``(*T).M`` gives T and M, ``impl A for T<U>`` gives T, ``m(int)`` gives m, ``a::b`` gives a and
     b.
@@ -157,9 +159,9 @@ def plain_names(name: str) -> tuple[str, ...]:
 
 
 def callers_of(result: Any) -> list[Place]:
-    """Return the places of the calls in a result of ``callHierarchy/incomingCalls``.
+    """Return the places of all calls in a result of the request ``callHierarchy/incomingCalls``.
 
-    If a caller's calls have no places, the caller's own place is returned.
+    If no places are given for the calls of a caller, the place of the caller is returned.
     """
     places = []
     for caller in _rows(result, _Caller):
@@ -174,7 +176,7 @@ def _starts(caller: _Caller) -> list[Position]:
 
 
 def errors_of(result: Any) -> list[Finding]:
-    """Return the errors in a list of diagnostics, without warnings and hints.
+    """Return the errors in a list of diagnostics, that is, without warnings and hints.
 
     A message is cut at its first blank line.
     """
@@ -186,7 +188,7 @@ def errors_of(result: Any) -> list[Finding]:
 
 
 def hover_text(result: Any) -> str:
-    """Return the text of a hover result, in any of the protocol's forms; "" if it has none."""
+    """Return the text of a hover result in any form that the protocol allows; "" if none."""
     contents = as_dict(result).get("contents")
     texts = []
     for part in contents if isinstance(contents, list) else [contents]:

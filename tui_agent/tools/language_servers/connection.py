@@ -1,4 +1,4 @@
-"""The connection to one language server: its process, and the JSON-RPC messages to and from it.
+"""Connects to one language server, by starting its process and exchanging JSON-RPC messages.
 
 Implements the base protocol of the Language Server Protocol 3.17. A server may come from an
 untrusted project, so its messages are limited in size and number, and a server that breaks the
@@ -22,18 +22,18 @@ from tui_agent.secret_detector import remove_secrets
 MAX_MESSAGE_BYTES = 8_000_000
 """Maximum size of a message, in bytes; a server that sends a larger one is ended."""
 MAX_HEADER_BYTES = 65_536
-"""Maximum bytes before a message, including output that isn't part of the protocol."""
+"""Maximum number of bytes before a message, including output that isn't part of the protocol."""
 MAX_OPEN_ANSWERS = 200
-"""Maximum messages waiting to be sent to a server that doesn't read them."""
+"""Maximum number of messages that wait to be sent to a server that doesn't read them."""
 MAX_ID = 10_000
-"""Maximum characters of the id of a server's request."""
+"""Maximum length, in characters, of the id of a request that a language server sends."""
 MAX_SAID = 300
-"""Maximum characters quoted of a server's message."""
+"""Maximum number of characters that are quoted from a language server's message."""
 _ERROR_BYTES = 4_000
-"""Number of bytes kept from the end of a server's standard error."""
+"""How many bytes from the end of a server's standard error are kept."""
 _EXIT_SECONDS = 1.0
-"""Seconds to wait for a server to end after sending failed. Its exit code says more about the
-cause."""
+"""Number of seconds to wait for a server to end after a message could not be sent to it, because
+the server's exit code says more about the cause."""
 _METHOD_NOT_FOUND = -32601
 _LENGTH = re.compile(rb"content-length:\s*(\d{1,12})\s*$", re.IGNORECASE | re.MULTILINE)
 _HEADER_END = b"\r\n\r\n"
@@ -42,7 +42,7 @@ _HEADER_END = b"\r\n\r\n"
 class ServerError(Exception):
     """A server can't be used, or gave no answer.
 
-    The message is a predicate, which callers put after the server's name.
+    The message has no subject, because callers put it after the server's name.
     """
 
 
@@ -55,13 +55,13 @@ class RefusedError(ServerError):
 
 
 class Frames:
-    """Splits a server's output into messages."""
+    """Splits the output of a language server into messages."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
-        """Add output to the rest of earlier output, and yield the messages that it completes.
+        """Append output to the rest of earlier output, and yield the completed messages.
 
         Raises ServerError if the output breaks the protocol.
         """
@@ -110,9 +110,13 @@ class Connection:
         on_notification: Callable[[str, Any], None],
         on_request: Callable[[str, Any], Any],
     ) -> None:
-        """Start the server. Needs a running event loop. Raises OSError if it can't be started."""
+        """Start the language server. Raises OSError if the server can't be started.
+
+        This needs a running event loop.
+        """
         self.why_ended = ""
-        """Why the server can't be used any more (a `ServerError` message); "" while it can."""
+        """The message of the `ServerError` that says why the server can't be used any more; ""
+        while it can be used."""
         self.ended = asyncio.Event()
         self._on_notification = on_notification
         self._on_request = on_request
@@ -136,7 +140,7 @@ class Connection:
         self._watching = asyncio.create_task(self._watch())
 
     async def request(self, method: str, params: Any, seconds: float) -> Any:
-        """Send a request and return its result.
+        """Send a request to the language server and return its result.
 
         Raises ServerError if the server has ended, answers with an error, or doesn't answer within
         ``seconds``.
@@ -158,10 +162,10 @@ class Connection:
         finally:
             del self._waiting[number]
             if answer.done() and not answer.cancelled():
-                answer.exception()  # marks the exception as retrieved if sending failed, too
+                answer.exception()  # This marks the exception as retrieved if sending failed, too.
 
     async def notify(self, method: str, params: Any) -> None:
-        """Send a notification. Raises ServerError if the server has ended."""
+        """Send a notification to the language server. Raises ServerError if it has ended."""
         await self._send({"method": method, "params": params})
 
     async def aclose(self) -> None:
@@ -188,7 +192,7 @@ class Connection:
     def end(self, why: str) -> None:
         """Stop sending and receiving, without ending the process. Open requests raise ServerError.
 
-        ``why`` is the message of that error. In later calls it is ignored.
+        ``why`` is the message of that error. If this method is called again, ``why`` is ignored.
         """
         self.why_ended = self.why_ended or why
         self.ended.set()
@@ -270,18 +274,18 @@ class Connection:
                     self._socket, b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
                 )
             except OSError:
-                # The server has probably ended; its exit code says more than this error.
+                # The server has probably ended, so its exit code says more than this error.
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_EXIT_SECONDS):
                         await self.ended.wait()
                 self.end("no longer reads its input")
                 raise ServerError(self.why_ended) from None
             except asyncio.CancelledError:
-                # Perhaps only part of the message was sent.
+                # Possibly only a part of the message was sent.
                 self.end("did not read all of a request")
                 raise
 
 
 def _plain(said: object) -> str:
-    """Return a server's message as one line, cut to ``MAX_SAID`` characters and redacted."""
+    """Return a server's message as one redacted line of at most ``MAX_SAID`` characters."""
     return remove_secrets(one_line(str(said), MAX_SAID))

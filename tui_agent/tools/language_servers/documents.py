@@ -16,23 +16,25 @@ from tui_agent.tools.language_servers.known import Language
 from tui_agent.tools.language_servers.place import ServerPlace
 
 MAX_FILE_BYTES = 4_000_000
-"""Maximum size, in bytes, of a file that is opened in a server."""
+"""Maximum size, in bytes, of a file that is opened in a language server."""
 MAX_OPEN = 30
-"""Maximum number of files open in a server. Beyond that, the file sent least recently is closed."""
+"""Maximum number of files that are open in a server. If there are more, the file that was sent
+least recently is closed."""
 MAX_OPENED = 10
 """Maximum number of created or changed files that one update opens in a server."""
 MAX_WATCHED = 20_000
 """Maximum number of a project's files whose changes are sent to a server."""
 CHECK_SECONDS = 20.0
-"""Seconds to wait for a server's report on a file. Without a report, no errors are returned."""
+"""Number of seconds to wait for a server's report on a file. If there is no report by then, no
+errors are returned."""
 UNSURE_SECONDS = 3.0
-"""Seconds to wait for a report from a server whose reports have no version numbers, because it may
-send none if nothing changed."""
+"""Number of seconds to wait for a report from a server whose reports have no version numbers. Such
+a server may send no report if nothing changed."""
 MORE_SECONDS = 0.5
-"""Seconds to wait after each report for another report, because some servers report syntax errors
-first."""
+"""Number of seconds to wait after each report for another report, because some language servers
+report only syntax errors first."""
 MAX_REPORTS = 10
-"""Maximum number of further reports to wait for after the first report on a text of a file."""
+"""Maximum number of further reports to wait for after the first report on one text of a file."""
 _CREATED = 1
 _CHANGED = 2
 _DELETED = 3
@@ -40,7 +42,7 @@ _DELETED = 3
 
 @dataclass
 class _Document:
-    """An open file: its text as last sent to the server, and the errors reported for it."""
+    """A file that is open in the server, with the text last sent and the reported errors."""
 
     text: str
     version: int = 1
@@ -49,7 +51,7 @@ class _Document:
 
 
 class Documents:
-    """The files of a project as one server knows them: open, or only watched for changes.
+    """The files of a project as one server knows them, either open or only watched for changes.
 
     ``notify`` sends the server a notification. It raises ServerError if the server has ended, and
     so do the coroutine methods that use it.
@@ -70,7 +72,7 @@ class Documents:
         self._updating = asyncio.Lock()
 
     async def record_files(self) -> None:
-        """Record the state of the project's files. Call it before the server starts."""
+        """Record the state of the project's files. This must be called before the server starts."""
         self._stamps = await self._seen_files()
 
     async def send_changes(self) -> None:
@@ -83,7 +85,7 @@ class Documents:
             await self._send_changes()
 
     async def open(self, path: Path) -> None:
-        """Open a file in the server, or update it, with its text on disk.
+        """Send a file's text on disk to the language server, whether or not the file is open there.
 
         A file that can't be read, or that the server isn't allowed to see, is closed instead.
         """
@@ -147,7 +149,8 @@ class Documents:
         await self._notify("workspace/didChangeWatchedFiles", {"changes": changes})
         for path in dict.fromkeys([*opened, *written[-MAX_OPENED:]]):
             await self._send(path, await asyncio.to_thread(self._content, path))
-        # Stored only now, so that the next call sends the changes again after an interrupt.
+        # The state is stored only now, so that the next call sends the changes again if this one is
+        # interrupted.
         self._stamps = seen
 
     def _is_written(self, name: str, kind: int) -> bool:
@@ -175,7 +178,9 @@ class Documents:
         return await asyncio.to_thread(look)
 
     async def _send(self, path: Path, text: str | None) -> _Document | None:
-        """Open a file in the server with a text, or update its text; if ``text`` is None, close it.
+        """Open a file in the server with a text, or update its text there.
+
+        If ``text`` is None, the file is closed.
 
         Returns the open document, None if it was closed.
         """
@@ -206,7 +211,7 @@ class Documents:
         return document
 
     def _content(self, path: Path) -> str | None:
-        """Return a file's text; None if the server isn't allowed to see it, or it can't be read."""
+        """Return a file's text; None if the server must not see it, or if it can't be read."""
         if self._place.withholds(path):
             return None
         data = read_regular(path, MAX_FILE_BYTES + 1)

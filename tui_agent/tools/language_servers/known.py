@@ -1,4 +1,4 @@
-"""Lists the known language servers by language, and finds the one to use for a file."""
+"""Lists the known language servers by language, and finds the language server for a file."""
 
 import fnmatch
 import shlex
@@ -11,15 +11,15 @@ from tui_agent.processes.own_programs import find_own_program, find_program
 from tui_agent.tools.language_servers.settings import CodeSettings
 
 MAX_NAMES = 3_000
-"""Maximum number of file names that are checked to find a project's languages, those in the top
-directories first."""
+"""Maximum number of file names that are checked to find a project's languages. Names in the topmost
+directories are checked first."""
 MAX_DEPTH = 4
-"""Maximum depth of the directories that are searched for these files."""
+"""Maximum depth of the directories in which files are searched to find a project's languages."""
 _LEFT_OUT = frozenset({"node_modules", "target", "dist", "build", "vendor", "venv", "__pycache__"})
 
 _LOAD_ON_DEMAND = frozenset({"basedpyright", "pyright", "pylsp", "typescript-language-server"})
-"""Servers that load the files that a request needs before they answer it. Requests to them don't
-wait until the whole project is loaded."""
+"""Language servers that load the files which a request needs before they answer it. So requests to
+them don't wait until the whole project is loaded."""
 _READY_WORDS = dict.fromkeys(("basedpyright", "pyright"), r"(Found [\d,]+|No) source files?\b")
 
 
@@ -39,7 +39,7 @@ class Language:
 
 @frozen
 class ServerCommand:
-    """The command line of a server; ``is_users`` is True if the user's settings name it."""
+    """A language server's command line; ``is_users`` is True if the user's settings name it."""
 
     language: Language
     words: tuple[str, ...]
@@ -53,7 +53,7 @@ class ServerCommand:
     def ready_words(self) -> str:
         """Regular expression for the message that the server logs when it has loaded the project.
 
-        "" if it logs no such message.
+        The value is "" if the server logs no such message.
         """
         return _READY_WORDS.get(self.name, "")
 
@@ -106,9 +106,9 @@ LANGUAGES = (
 
 
 def language_of(path: str, settings: CodeSettings) -> Language | None:
-    """Return the language of a file: by the name patterns in the settings, else by its suffix.
+    """Return a file's language, by the patterns in the settings or else by the file's suffix.
 
-    None if neither matches.
+    Returns None if neither matches.
     """
     name = Path(path).name
     suffix = Path(path).suffix.lower()
@@ -119,9 +119,10 @@ def language_of(path: str, settings: CodeSettings) -> Language | None:
 
 
 def find_server(language: Language, root: Path, settings: CodeSettings) -> ServerCommand | None:
-    """Return the command of a language's server from the settings, the project or ``PATH``.
+    """Return the command line of a language's server, from the settings, the project or ``PATH``.
 
-    These are tried in this order. None if none has a server, or the settings switch the server off.
+    These places are searched in this order. Returns None if there is no server, or if the settings
+    switch the server off.
     """
     chosen = settings.servers.get(language.name)
     if chosen is not None:
@@ -139,7 +140,8 @@ def find_server(language: Language, root: Path, settings: CodeSettings) -> Serve
 def has_server(root: Path, settings: CodeSettings, has_sandbox: Callable[[], bool]) -> bool:
     """Return True if a server can run for a file in the top ``MAX_DEPTH`` levels of a project.
 
-    Without a sandbox, only servers that the settings name can run. Takes some milliseconds.
+    Without a sandbox, only servers that the settings name can run. The function takes some
+    milliseconds.
     """
     served = {pattern for pattern, command in settings.servers.items() if command.strip()}
     found = {one.name for one in LANGUAGES if find_server(one, root, settings) is not None}

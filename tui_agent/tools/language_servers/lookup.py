@@ -42,11 +42,11 @@ from tui_agent.tools.language_servers.spots import (
 from tui_agent.tools.searching import cut_line
 
 MAX_CANDIDATES = 20
-"""Maximum number of files in which a server is asked for the declaration of a name."""
+"""Maximum number of files for which a language server is asked about the declaration of a name."""
 MAX_SPOTS = 5
-"""Maximum number of declarations of a name that servers are asked about."""
+"""Maximum number of declarations of one name about which language servers are asked."""
 MAX_HOVER = 8_000
-"""Maximum characters of a hover text."""
+"""Maximum number of characters of a language server's hover text."""
 
 _KNOWS_SYMBOLS = "workspaceSymbolProvider"
 _AMBIGUOUS = (
@@ -71,7 +71,8 @@ class Question:
     """A question about a symbol or a place, from a call of the ``code`` tool.
 
     ``path`` is the file or directory to search, absolute and without links; ``shown`` is its name
-    for the model. ``symbol`` is "" if the call names none. ``line`` and ``column`` count from 1.
+    for the model. ``symbol`` is "" if the call names no symbol. ``line`` and ``column`` count from
+    1.
     """
 
     op: Operation
@@ -84,9 +85,9 @@ class Question:
 
 @frozen
 class Answer:
-    """The places found, and notes for the model.
+    """The places that a ``code`` call found, and notes for the model.
 
-    For ``hover``, ``text`` is the server's text about the only place; otherwise "".
+    For ``hover``, ``text`` is the server's text about the only place; otherwise it is "".
     """
 
     spots: Sequence[Spot]
@@ -95,7 +96,7 @@ class Answer:
 
 
 class Lookup:
-    """Answers the question of one call.
+    """Answers the question of one call of the ``code`` tool.
 
     Its methods raise ToolError, with a message for the model, if they find nothing to ask about or
     a server fails.
@@ -104,7 +105,7 @@ class Lookup:
     def __init__(
         self, servers: LanguageServers, place: ServerPlace, report: Callable[[str], None]
     ) -> None:
-        """Make a lookup for one call; ``report`` shows the user what the call is waiting for."""
+        """Create a lookup for one call; ``report`` shows the user what the call is waiting for."""
         self._servers = servers
         self._settings = servers.settings
         self._place = place
@@ -174,7 +175,7 @@ class Lookup:
         return list(dict.fromkeys(named))
 
     async def _mentioned(self, name: str, where: Path) -> list[Spot]:
-        """Return a list with the first place that uses a name which the project doesn't declare.
+        """Return a list with the first use of a name that the project doesn't declare.
 
         Adds a note for the model that names the place. Raises ToolError if no code file contains
         the name.
@@ -189,11 +190,11 @@ class Lookup:
         raise ToolError(f"The name {name} is in no code file. Search for text with grep.")
 
     async def _in_line(self, question: Question, number: int) -> list[Spot]:
-        """Return a list with the place that a question about line ``number`` (from 1) means.
+        """Return a list with the place meant by a question about line ``number``, counted from 1.
 
-        The place is that of the question's symbol or column. If the question has neither, it is the
-        place of the line's only word, or of the only name that is declared in the line. Raises
-        ToolError if there is no such place, or more than one declaration.
+        This is the place of the symbol or the column that the question names. If the question names
+        neither, it is the place of the line's only word, or of the only name that is declared in
+        the line. Raises ToolError if there is no such place, or more than one declaration.
         """
         path = question.path
         lines = await asyncio.to_thread(lines_in, path)
@@ -226,7 +227,7 @@ class Lookup:
     async def _symbols(self, symbol: str, path: Path) -> list[Spot]:
         """Return the places of the symbols in a file or directory whose names contain ``symbol``.
 
-        In a directory, the servers decide what matches.
+        In a directory, the language servers decide which names match.
         """
         if is_file(path):
             found = await self._symbols_in(path)
@@ -244,9 +245,10 @@ class Lookup:
         return [spot for spot, _symbol in known if spot.path.is_relative_to(path)]
 
     async def _project_symbols(self, name: str, files: Sequence[Path]) -> list[tuple[Spot, Symbol]]:
-        """Return the project's symbols that match a name, as listed by the servers for ``files``.
+        """Return the project's symbols that match a name, from the language servers for ``files``.
 
-        Asks only servers that can list symbols of the whole project. They decide what matches.
+        Only servers that can list the symbols of the whole project are asked. They decide which
+        symbols match.
         """
         firsts: dict[tuple[str, ...], Path] = {}
         for file in files:
@@ -266,11 +268,11 @@ class Lookup:
         return found
 
     async def _mentions(self, name: str, where: Path, *options: str) -> list[Mention]:
-        """Return the lines that contain a name, in files for which there is a server.
+        """Return the lines that contain a name, in files for which there is a language server.
 
         ``where`` is the file or directory to search, ``options`` are options of ripgrep. Files that
-        servers aren't allowed to see are left out. Raises ToolError if only files without a server
-        contain the name.
+        language servers aren't allowed to see are left out. Raises ToolError if only files without
+        a server contain the name.
         """
         root = where if is_directory(where) else where.parent
         globs = [f"*{suffix}" for language in LANGUAGES for suffix in language.suffixes]
@@ -286,7 +288,7 @@ class Lookup:
     # -- asking servers ----------------------------------------------------------------------------
 
     def _command(self, path: Path) -> ServerCommand | None:
-        """Return the command of the server for a file; None if none is known or installed."""
+        """Return the command line of the server for a file; None if none is known or installed."""
         language = language_of(path.name, self._settings)
         if language is None:
             return None
@@ -323,7 +325,9 @@ class Lookup:
 
     async def _open(self, server: LanguageServer, path: Path) -> None:
         if self._place.withholds(path):
-            raise ToolError(f"{server.name} may not see {path.name}, which may hold secrets.")
+            raise ToolError(
+                f"{server.name} is not allowed to see {path.name}, which may contain secrets."
+            )
         try:
             await server.documents.open(path)
         except ServerError as error:
@@ -393,7 +397,7 @@ class Lookup:
 
 
 def _files(found: Iterable[Mention]) -> list[Path]:
-    """Return the files of the mentions, each once, in the order of the mentions."""
+    """Return the files that contain the mentions, each file once, in the order of the mentions."""
     return list(dict.fromkeys([mention.path for mention in found]))
 
 

@@ -1,4 +1,4 @@
-"""The project for which a language server runs: the files that it may see, and files' URIs."""
+"""Decides which files of a project a language server may see, and converts their URIs."""
 
 import os
 from collections.abc import Mapping
@@ -20,10 +20,10 @@ class ServerPlace:
     environment: Mapping[str, str]
     sandbox: Sandbox | None
     reading: RuleOfReading | None = None
-    """The user's rules on reading files of the project; None if there are none."""
+    """The user's permission rules about reading files of the project; None if there are none."""
     stands_for: Path | None = None
-    """The original project if ``project`` is a copy of it, else None. In bubblewrap the copy is
-    mounted at the original's path."""
+    """The original project if ``project`` is a copy of it; otherwise None. In the bubblewrap
+    sandbox, the copy is mounted at the path of the original project."""
 
     @property
     def root(self) -> Path:
@@ -35,8 +35,8 @@ class ServerPlace:
     def withholds(self, path: Path) -> bool:
         """Return True if the server must not see a file.
 
-        This applies to secrets, and to files that a rule denies reading or asks about. ``path`` is
-        absolute.
+        This applies to secrets, and to files whose reading a permission rule denies or asks about.
+        ``path`` is absolute.
         """
         if is_secret_file(path):
             return True
@@ -51,7 +51,7 @@ class ServerPlace:
         return self.sandbox is not None and self.sandbox.state.kind == "bubblewrap"
 
     def uri_of(self, path: Path) -> str:
-        """Return the URI under which the server sees a file; ``path`` is absolute."""
+        """Return the URI under which the language server sees a file; ``path`` is absolute."""
         if path.is_relative_to(self.project):
             return (self.root / path.relative_to(self.project)).as_uri()
         return path.as_uri()

@@ -1,6 +1,7 @@
-"""Runs one language server for a project: starts and ends its process, and sends it requests.
+"""Starts and ends the process of one language server for a project, and sends it requests.
 
-The server runs in the sandbox; without one, it runs only if the user's settings name it.
+The server runs in the sandbox. Without a sandbox, the server runs only if the user's settings name
+it.
 """
 
 import asyncio
@@ -24,23 +25,27 @@ from tui_agent.tools.language_servers.place import ServerPlace
 from tui_agent.version import __version__
 
 MEMORY_KILOBYTES = 4 * 1024 * 1024
-"""Memory limit of a server, in KiB. rust-analyzer and pyright use up to 2 GiB in large projects."""
+"""Memory limit of a language server, in KiB. In large projects, rust-analyzer and pyright use up to
+2 GiB."""
 START_SECONDS = 60.0
-"""Time limit of a server's start and handshake, in seconds."""
+"""Time limit, in seconds, for the start of a language server and its first answer."""
 LOADING_SECONDS = 60.0
-"""Seconds after a server's start during which requests wait for it to load the project."""
+"""Number of seconds after a server's start during which requests wait until it has loaded the
+project."""
 FIRST_REPORT_SECONDS = 0.5
-"""Seconds that the first request waits for a server to report that it is loading."""
+"""Number of seconds that the first request waits for a server to report that it is loading the
+project."""
 MAX_LOADING = 1_000
-"""Maximum number of a server's progress tokens that are remembered."""
+"""Maximum number of progress tokens of a language server that are remembered."""
 MAX_TOKEN = 100
-"""Maximum characters of a progress token."""
+"""Maximum number of characters of a progress token."""
 TRIES = 3
 """Maximum number of times that a request is sent if the server cancels it."""
 _TRY_AGAIN = frozenset({-32801, -32802})
 """Error codes for requests that the server cancelled: ContentModified and ServerCancelled."""
 _START = "start"
-"""Token in ``LanguageServer._loading`` that stays until the server logs that it has loaded."""
+"""Token that is in ``LanguageServer._loading`` until the server logs that it has loaded the
+project."""
 
 CAPABILITIES = {
     "general": {"positionEncodings": ["utf-16"]},
@@ -68,16 +73,16 @@ CAPABILITIES = {
 
 @dataclass
 class LanguageServer:
-    """One server process, and the connection to it.
+    """A language server's process, and the connection to it.
 
-    Methods that use the server raise ServerError if anything goes wrong. ``capabilities`` are those
-    that the server announced when it started.
+    Methods that use the server raise ServerError if anything goes wrong. ``capabilities`` are the
+    ones that the server announced when it started.
     """
 
     command: ServerCommand
     place: ServerPlace
     timeout: float
-    """Time limit of an answer, in seconds."""
+    """Time limit for an answer of the server, in seconds."""
     capabilities: Mapping[str, Any] = field(default_factory=dict)
     _connection: Connection | None = None
     _life: "asyncio.Task[None] | None" = None
@@ -85,7 +90,8 @@ class LanguageServer:
     _loaded: asyncio.Event = field(default_factory=asyncio.Event)
     _has_reported: asyncio.Event = field(default_factory=asyncio.Event)
     _loading_deadline: float = 0.0
-    """Until when requests wait for the server to load the project, by the event loop's clock."""
+    """Time, by the event loop's clock, until which requests wait for the server to load the
+    project."""
 
     @property
     def name(self) -> str:
@@ -101,7 +107,7 @@ class LanguageServer:
 
     @cached_property
     def documents(self) -> Documents:
-        """The project's files as last sent to the server."""
+        """The project's files in the state that was last sent to the server."""
         return Documents(self.place, self.command.language, self._notify)
 
     async def start(self) -> None:
@@ -136,10 +142,10 @@ class LanguageServer:
         await self._running().notify(method, params)
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Send a request once the server has loaded the project, and return the result.
+        """Wait until the server has loaded the project, send a request, and return the result.
 
-        The wait for that ends `LOADING_SECONDS` after the server's start. If the server cancels the
-        request, it is sent again, at most ``TRIES`` times in all.
+        The wait ends `LOADING_SECONDS` after the server's start at the latest. If the server
+        cancels the request, it is sent again, at most ``TRIES`` times in all.
         """
         connection = self._running()
         for _ in range(TRIES - 1):
@@ -158,7 +164,7 @@ class LanguageServer:
         return limited(*self.command.words, kilobytes=MEMORY_KILOBYTES)
 
     async def _launch(self) -> Launch | None:
-        """Prepare the sandbox for the server; None if the server runs without one.
+        """Prepare the sandbox for the server, and return it; None if the server runs without one.
 
         Raises ServerError if the server needs a sandbox and there is none, or if it can't be
         started in the sandbox.
@@ -188,7 +194,7 @@ class LanguageServer:
             raise ServerError(f"could not be started in the sandbox: {error}") from None
 
     def _hidden(self, sandbox: Sandbox) -> Path | None:
-        """Return the directory of the server's program if the sandbox hides it, else None."""
+        """Return the directory of the server's program if the sandbox hides it, or None."""
         program = find_program(self.command.words[0], environ=self._environment)
         if program is None:
             return None
@@ -205,7 +211,7 @@ class LanguageServer:
     def _with_own_programs(self, environment: Mapping[str, str]) -> dict[str, str]:
         """Return the environment with the project's program directories first on ``PATH``.
 
-        The server then finds the Python of the project's virtual environment.
+        The language server then finds the Python interpreter of the project's virtual environment.
         """
         own = [str(self.place.root / place) for place in OWN_PLACES]
         path = os.pathsep.join([*own, environment.get("PATH", os.defpath)])
@@ -254,7 +260,8 @@ class LanguageServer:
     async def _wait_until_loaded(self) -> None:
         loop = asyncio.get_running_loop()
         if not self._has_reported.is_set():
-            # Most servers report immediately that they are loading.
+            # Most language servers report right after their start that they are loading the
+            # project.
             await is_set_in_time(self._has_reported, FIRST_REPORT_SECONDS)
             self._has_reported.set()
         if self._loading and loop.time() < self._loading_deadline:
@@ -290,7 +297,7 @@ class LanguageServer:
             self._loaded.set()
 
     def _answer(self, method: str, params: Any) -> Any:
-        """Return the result for a request from the server; refuses edits.
+        """Return the result for a request from the server. Requests for edits are refused.
 
         Raises LookupError for an unknown method.
         """

@@ -17,11 +17,11 @@ MAX_RUNNING = 4
 """Maximum number of a project's servers that run at once. Before another one starts, the least
 recently used one is ended."""
 MAX_FAILURES = 3
-"""Number of failed starts and unexpected ends after which a server isn't started again in the
-session."""
+"""Number of failed starts and unexpected ends after which a language server isn't started again in
+the session."""
 
 _Key = tuple[Path, str]
-"""A project and the name of a language."""
+"""The directory of a project, and the name of a language."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ class LanguageServers:
     async def running(
         self, command: ServerCommand, place: ServerPlace, report: Callable[[str], None]
     ) -> LanguageServer:
-        """Return the server for a command's language; start it if it isn't running.
+        """Return the server for a command's language, starting the server if it isn't running.
 
         ``report`` shows the user that a server is being started. If ``MAX_RUNNING`` servers are
         running for the project, the least recently used one is ended. Raises ServerError if the

@@ -1,4 +1,4 @@
-"""Finds the places in files where a symbol's name occurs, to ask a server about them."""
+"""Finds the places in files where a symbol's name occurs, for questions to a language server."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ MAX_MENTIONS = 5_000
 MAX_ABOVE = 10
 """Number of lines, from the beginning of a declaration, that are searched for its name."""
 MAX_NAMED = 12
-"""Maximum number of a line's names that an error message lists."""
+"""Maximum number of names in a line that an error message lists."""
 _BETWEEN_NAMES = LazyPattern(r"::|->|[.:#/]")
 _WORD = LazyPattern(r"[^\W\d][\w$]*")
 _MENTION = LazyPattern(rb"(\d+):(.*)", re.DOTALL)
@@ -28,13 +28,13 @@ _DECLARED = r"""
       | NAME\s*\(.*\{\s*$
       | NAME\s*(?::[^=]{0,80})?=(?!=)
     )"""
-"""Verbose regular expression for a line that seems to declare ``NAME``: after a keyword such as
-``def``, as a method with its body, or as a variable."""
+"""Verbose regular expression for a line that seems to declare ``NAME``, because the name follows a
+keyword such as ``def``, or is the name of a method with a body or of a variable."""
 
 
 @frozen
 class Spot:
-    """A place in a file: the file's absolute path, and a position in it."""
+    """A place in a file, with the file's absolute path and a position in the file."""
 
     path: Path
     at: Position
@@ -47,7 +47,7 @@ class Mention:
     path: Path
     line: int
     is_declared: bool
-    """Whether the line looks like the symbol's declaration."""
+    """Whether the line looks like the declaration of the symbol."""
 
 
 def names_of(symbol: str) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ def names_of(symbol: str) -> tuple[str, ...]:
 
 
 def lines_in(path: Path) -> list[str]:
-    """Return the lines of a file, split as a server counts them.
+    """Return the lines of a file, split in the same way as language servers count lines.
 
     Raises ToolError for a file that can't be read or is larger than ``MAX_FILE_BYTES``.
     """
@@ -77,7 +77,7 @@ def lines_in(path: Path) -> list[str]:
 
 
 def character_at(line: str, index: int) -> int:
-    """Convert a character's index in a line to UTF-16 units, in which the protocol counts."""
+    """Convert a character's index in a line to UTF-16 units, which the server protocol uses."""
     return len(line[:index].encode("utf-16-le", "surrogatepass")) // 2
 
 
@@ -92,9 +92,9 @@ def spots_in_line(path: Path, number: int, line: str, name: str) -> list[Spot]:
 def at_name(spot: Spot, name: str) -> Spot:
     """Return the place of the name in a declaration that begins at ``spot``.
 
-    Some servers report where a declaration begins, decorators included, not where the name is.
-    Returns ``spot`` itself if the name isn't in the first ``MAX_ABOVE`` lines from there. Reads the
-    file: call it in a thread.
+    Some servers report where a declaration with its decorators begins, and not where the name is.
+    Returns ``spot`` itself if the name isn't in the first ``MAX_ABOVE`` lines from there. The
+    function reads the file, so call it in a thread.
     """
     try:
         lines = lines_in(spot.path)
