@@ -140,7 +140,7 @@ async def test_a_subagent_that_says_nothing_is_asked_once_and_reported(tmp_path:
     harness = with_subagents(tmp_path, ScriptedClient(script))
     assert (await harness.say("go")).reason == "done"
     (result,) = harness.results()
-    assert "answered nothing" in result.output
+    assert "gave no answer" in result.output
     assert len(harness.client.requests) == 4
 
 

@@ -37,7 +37,7 @@ async def test_running_out_of_steps_is_no_success(tmp_path: Path) -> None:
     [
         (Reply("Half of it", finish="length"), "The answer was cut off"),
         (Reply("Half of it", finish="content_filter"), "content filter"),
-        (Reply("", reasoning="I think."), "only thought and answered nothing"),
+        (Reply("", reasoning="I think."), "only thought and gave no answer"),
     ],
 )
 async def test_an_answer_that_is_not_whole_is_no_success(

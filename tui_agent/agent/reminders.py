@@ -34,8 +34,8 @@ _NUDGES = (UNREAD_CALL, SAYS_NOTHING)
 TASK_CHARS = 600
 """Maximum characters of the user's task that a reminder repeats."""
 _STOPPED = {
-    Verdict.SILENT: "The model answered nothing, even after a reminder.",
-    Verdict.THINKING: "The model only thought and answered nothing, even after a reminder.",
+    Verdict.SILENT: "The model gave no answer, even after a reminder.",
+    Verdict.THINKING: "The model only thought and gave no answer, even after a reminder.",
     Verdict.PROMISED: "The model announced a tool call but made none, even after a reminder.",
 }
 

@@ -140,7 +140,7 @@ class WriteAccess:
         if self._store.read_only is not None:
             raise self._store.read_only
         if self._asked_read_only:
-            raise StoreReadOnly("This session is read-only: /fork continues in a copy.")
+            raise StoreReadOnly("This session is read-only. Use /fork to continue in a copy.")
 
 
 class Session:

@@ -189,7 +189,7 @@ def test_a_very_long_message_is_shown_in_part() -> None:
             ("retry",),
         ),
         ({"finish": "length"}, "■ The answer was cut off at the model's output limit", ()),
-        ({}, "■ The model answered nothing", ()),
+        ({}, "■ The model gave no answer", ()),
     ],
 )
 def test_an_answer_that_did_not_end_says_so(

@@ -488,7 +488,7 @@ class Race:
         """
         ports = main.ports
         if main.session.read_only:
-            raise RaceError("This session is read-only: /fork continues in a copy.")
+            raise RaceError("This session is read-only. Use /fork to continue in a copy.")
         if ports.copies is None or ports.checkpoints is None:
             raise RaceError(
                 "A race needs checkpoints of changed files. Set checkpoints.enabled to true."

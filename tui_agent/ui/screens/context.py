@@ -447,7 +447,7 @@ class ContextScreen(FramedPage[None]):
         if not self._at_next:
             self._say(PAST)
         elif self._agent.session.read_only:
-            self._say("This session is read-only: /fork continues in a copy.")
+            self._say("This session is read-only. Use /fork to continue in a copy.")
         else:
             return False
         return True

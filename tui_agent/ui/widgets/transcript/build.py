@@ -87,8 +87,8 @@ _RULE = "compaction:"
 _ENDINGS = {
     Verdict.CUT: "The answer was cut off at the model's output limit",
     Verdict.REFUSED: "The provider's content filter stopped the answer",
-    Verdict.SILENT: "The model answered nothing",
-    Verdict.THINKING: "The model only thought and answered nothing",
+    Verdict.SILENT: "The model gave no answer",
+    Verdict.THINKING: "The model only thought and gave no answer",
 }
 """Texts shown after an incomplete answer, by the reason."""
 
