@@ -127,7 +127,7 @@ def migrate(path: Path, found: int, target: int, migrations: Mapping[int, Migrat
     backup = _free_backup_name(path, found)
     try:
         _back_up(path, backup)
-        # Closing the connection rolls back a transaction that failed.
+        # If a statement fails, closing the connection rolls back the transaction.
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             connection.execute("BEGIN EXCLUSIVE")
             before = _counts(connection)
@@ -160,8 +160,8 @@ def _back_up(path: Path, backup: Path) -> None:
     try:
         with closing(sqlite3.connect(path)) as old, closing(sqlite3.connect(unfinished)) as new:
             old.backup(new)
-            # If there is a journal beside the backup, renaming the backup would not move the whole
-            # database.
+            # Otherwise a part of the database could be in a journal beside the backup, which the
+            # renaming below would not move.
             new.execute("PRAGMA journal_mode = DELETE")
         unfinished.chmod(0o600)
         _sync(unfinished)
@@ -281,13 +281,14 @@ class Database:
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
-                # After some errors, such as a full disk, SQLite has already rolled back.
+                # After some errors, such as a full disk, SQLite has already rolled back the
+                # transaction.
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
 
     def rewrite(self) -> None:
-        """Rewrite the file, so that its free pages and its journal contain no deleted data.
+        """Rewrite the session file, so that its free pages and its journal contain no deleted data.
 
         Raises StoreBusy if another program is reading or writing the file, or another StoreError if
         it can't be written or SQLite reports an error.
@@ -559,7 +560,8 @@ class Database:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("BEGIN IMMEDIATE")
-            # Older versions of SQLite let a transaction begin on a file they can't write.
+            # Older versions of SQLite let a transaction begin on a file they can't write, so try to
+            # write.
             connection.execute(f"PRAGMA user_version = {self._version}")
             connection.execute("ROLLBACK")
         except sqlite3.OperationalError as error:

@@ -43,7 +43,10 @@ def save(
 
 
 def clear(connection: sqlite3.Connection, session: int, writer: str) -> bool:
-    """Delete a writer's draft, that is, the saved part of an answer; return True if it existed."""
+    """Delete a writer's draft; return True if there was one.
+
+    A draft is the saved part of an unfinished answer.
+    """
     deleted = connection.execute(
         "DELETE FROM drafts WHERE session = ? AND writer = ?", (session, writer)
     )
@@ -51,7 +54,7 @@ def clear(connection: sqlite3.Connection, session: int, writer: str) -> bool:
 
 
 def load(connection: sqlite3.Connection, session: int) -> list[tuple[str, int | None, DraftText]]:
-    """Return the writer of each draft, the id of the entry before the answer, and the draft.
+    """Return, for each draft, its writer, the id of the entry before the answer, and the draft.
 
     The oldest draft comes first. The id is None if the answer is the session's first entry. A
     damaged draft is returned as an empty one.

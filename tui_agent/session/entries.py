@@ -238,7 +238,7 @@ class Truncation(_Record):
 
 
 class ToolMetadata(_Record):
-    """Facts about a tool result that the program uses. They are not sent to the model."""
+    """Facts about a tool result for the program's own use, which are not sent to the model."""
 
     path: str | None = None
     diff: str | None = None
@@ -274,7 +274,7 @@ class ToolMetadata(_Record):
 
 
 class PinnedText(_Record):
-    """A pinned entry that a compaction carries verbatim, with its id and its text as it is sent."""
+    """A pinned entry that a compaction keeps verbatim, with its id and its text as it is sent."""
 
     id: int
     text: str
@@ -324,8 +324,8 @@ class SummaryDetails(_Record):
     hook: str = Field(default="", exclude_if=lambda hook: not hook)
     """Data that a hook stored for itself, as JSON. It is not sent to the model."""
     remembered: tuple[str, ...] = ()
-    """Encoded anchors (facts that code carries through compactions) for the next summary. They are
-    not sent to the model."""
+    """Encoded anchors (facts that the program itself keeps through compactions) for the next
+    summary. They are not sent to the model."""
 
 
 class FileChange(_Record):
@@ -472,13 +472,13 @@ class EntryBase(_Record):
     """Whether the completion in the prompt offers entries of this kind, because users may want to
     cite their text."""
     in_outline: ClassVar[bool] = False
-    """Whether an entry of this kind has a row in the outline of a path."""
+    """Whether the panel with the outline of a session path has a row for an entry of this kind."""
     is_shown: ClassVar[bool] = True
     """Whether the transcript shows anything for an entry of this kind."""
     is_marker: ClassVar[bool] = False
     """Whether the transcript shows an entry of this kind as a single line."""
     is_quiet: ClassVar[bool] = False
-    """Whether the tree hides entries of this kind unless it shows everything."""
+    """Whether the session tree hides entries of this kind unless it is set to show everything."""
     undone_alone: ClassVar[bool | None] = False
     """Whether undo removes only this entry, instead of its whole turn, if the entry is the last one
     on the session path. None if this depends on the entry."""
@@ -801,7 +801,10 @@ class CompactionEntry(SummaryEntry):
 
 
 class BranchSummaryEntry(SummaryEntry):
-    """A summary of the branch that ends at ``from_id``, stored where the user moved to."""
+    """A summary of the branch that the user left, which ends at ``from_id``.
+
+    It is stored below the entry to which the user moved.
+    """
 
     letter = "i"
     undone_alone = True
@@ -925,7 +928,8 @@ class PruneEntry(BookkeepingEntry):
         if self.removes_images:
             return f"cleared the images of {entries}"
         if self.keep_chars:
-            # Messages and the arguments of tool calls are shortened, too.
+            # The text says "entries", because messages and the arguments of tool calls are
+            # shortened, too.
             return f"shortened {entries}"
         return f"cleared {count} tool output{'' if count == 1 else 's'}"
 
@@ -968,11 +972,12 @@ class ModelChangeEntry(BookkeepingEntry):
     kind: Literal["model_change"] = "model_change"
     model: str
     stands_in_for: str | None = Field(default=None, exclude_if=lambda model: model is None)
-    """The chosen model if it can't be used, so that ``model`` is used instead; otherwise None."""
+    """The chosen model if ``model`` is used because the chosen one can't be used; otherwise None.
+    """
 
     @property
     def label(self) -> str:
-        """The model's name for the user, with the name of the chosen model that it replaces."""
+        """The model's name for the user, and the name of the chosen model if it replaces one."""
         if self.stands_in_for:
             return f"{self.model}, standing in for {self.stands_in_for}"
         return self.model
@@ -1068,7 +1073,8 @@ OF_A_TURN: Final = (
     ToolMetadata,
     ToolResultEntry,
 )
-"""Classes that every turn uses. ``model_rebuild`` builds their validators before the first turn."""
+"""Entry classes that every turn uses. ``model_rebuild`` builds their validators before the first
+turn."""
 
 
 def kinds(holds: Callable[[type[EntryBase]], bool | None]) -> tuple[str, ...]:
@@ -1110,12 +1116,13 @@ def typed_text(parts: Sequence[UserPart]) -> str:
 def prompt_text(parts: Sequence[UserPart]) -> str:
     """Return a message as text for the prompt, to edit and send it again.
 
-    This is the typed text, followed by ``@path`` for each attachment with a path that the text
-    doesn't name. For a message made from a command line, the result is only that line.
+    The result is the typed text, followed by ``@path`` for each attachment with a path that the
+    text doesn't name. For a message made from a command line, the result is only that line.
     """
     text = typed_text(parts)
     if command_line(parts) is not None:
-        # The files that the command line names are attached again when the line is sent.
+        # Attachments are left out, because the files that the command line names are attached again
+        # when the line is sent.
         return text
     paths = [part.path for part in parts if not isinstance(part, TextPart) and part.path]
     return " ".join([text, *(f"@{path}" for path in paths if f"@{path}" not in text)]).strip()

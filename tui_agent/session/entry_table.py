@@ -44,7 +44,7 @@ _IS_SILENT = "kind = 'assistant' AND (preview = '' OR substr(preview, nullif(ins
 """SQL condition that is true for the same entries as the function `skeleton.is_silent_call`."""
 
 _COSTING = "kind IN ({})".format(", ".join(f"'{kind}'" for kind in kinds(lambda kind: kind.costs)))
-"""SQL condition that is true for the entries that result from a request."""
+"""SQL condition that is true for entries that result from a request to a model."""
 
 _GRACE_MS = 3600 * 1000
 """How many milliseconds an unused blob is kept after it was stored, because the entry that needs
@@ -52,7 +52,10 @@ the blob may not have been appended yet."""
 
 
 def set_leaf(connection: sqlite3.Connection, session: int, leaf: int | None, at: int) -> None:
-    """Set the session's leaf (None for the beginning) and its last use, in milliseconds."""
+    """Set the session's leaf and the time of its last use.
+
+    ``leaf`` is None for the beginning of the session. ``at`` is in milliseconds since the epoch.
+    """
     connection.execute(
         "UPDATE sessions SET leaf = ?, updated_at = ? WHERE number = ?", (leaf, at, session)
     )
@@ -105,7 +108,7 @@ def reserve(connection: sqlite3.Connection, session: int, count: int) -> int:
 
 
 def append(connection: sqlite3.Connection, session: int, entries: Sequence[Entry]) -> None:
-    """Insert the headers, bodies, index texts and uses of blobs of entries with ids and parents.
+    """Store entries whose ids and parents are set, with their indexed texts and uses of blobs.
 
     The session's row isn't changed; see `reserve`, `note` and `set_leaf`.
 
@@ -222,12 +225,13 @@ def tree_rows(
 def _columns(
     connection: sqlite3.Connection, span: tuple[int, int, int], each: str, together: str
 ) -> list[Any]:
-    """Return the aggregated columns of all entries in a span, in a list with one tuple.
+    """Aggregate columns of all entries in a span, and return a list with one tuple.
 
     The tuple contains the entries' ids, followed by the aggregated columns. The list is empty if
-    there are no entries. ``span`` is (session, first id, last id). ``each`` has the SQL columns to
-    select from each entry. ``together`` has the SQL aggregates of these columns, which become the
-    columns of the result. Aggregating in SQLite is four times as fast as fetching 100,000 rows.
+    there are no entries. ``span`` is (session, first id, last id). ``each`` contains the SQL
+    columns to select from each entry. ``together`` contains the SQL aggregates of these columns,
+    which become the columns of the result. Aggregating in SQLite is four times as fast as fetching
+    100,000 rows.
     """
     there = "FROM entries WHERE session = ? AND id BETWEEN ? AND ? ORDER BY id"
     count, low, high, *found = connection.execute(
@@ -340,7 +344,7 @@ def load(
     for chunk in chunks(ids):
         rows = connection.execute(
             "SELECT e.id, e.parent_id, e.kind, e.preview, e.tokens, e.created_at, b.body "
-            # CROSS prevents SQLite from scanning the whole session instead of only the wanted ids.
+            # CROSS JOIN makes SQLite look up the wanted ids instead of scanning the whole session.
             "FROM json_each(?) AS wanted CROSS JOIN entries AS e ON e.session = ? AND e.id = wanted.value "
             "LEFT JOIN bodies AS b ON b.key = ? + e.id",
             (json.dumps(chunk), session, key_range(session)[0]),

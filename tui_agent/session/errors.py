@@ -13,7 +13,7 @@ from tui_agent.session.ids import short_id
 
 
 class StoreError(UserFacingError):
-    """An operation of the store failed and changed nothing.
+    """Raised if an operation of the session store failed, in which case it changed nothing.
 
     ``message`` is a sentence for the user, which is ``sentence`` with ``about`` inserted.
     """
@@ -27,34 +27,37 @@ class StoreError(UserFacingError):
 
 
 class StoreUnavailable(StoreError):
-    """The session file can't be opened, created, read or written at all."""
+    """Raised if the session file can't be opened, created, read or written at all."""
 
 
 class StoreReadOnly(StoreError):
-    """The session file can't be written. It can be read unless it has an older version."""
+    """Raised if the session file can't be written.
+
+    The file can be read unless it has an older version.
+    """
 
 
 class StoreBusy(StoreError):
-    """Another program kept the session file locked for longer than the timeout."""
+    """Raised if another program kept the session file locked for longer than the timeout."""
 
 
 class StoreFull(StoreError):
-    """The disk has no space for the data."""
+    """Raised if the disk has no space for the data."""
 
 
 class StoreDamaged(StoreError):
-    """The session file is damaged, or converting it to this version would lose data.
+    """Raised if the session file is damaged, or if converting it to this version would lose data.
 
     The program writes nothing more to the file, so that the damage doesn't spread.
     """
 
 
 class NotASessionFile(StoreError):
-    """The file at the path wasn't written by tui-agent."""
+    """Raised if the file at the path wasn't written by tui-agent."""
 
 
 class SchemaTooNew(StoreError):
-    """The session file was written by a newer version of the program."""
+    """Raised if the session file was written by a newer version of the program."""
 
     def __init__(self, path: Path, found: int, supported: int) -> None:
         super().__init__(
@@ -64,13 +67,13 @@ class SchemaTooNew(StoreError):
 
 
 class SessionNotFound(StoreError):
-    """No session has the given text as its id, or as the beginning or end of its id."""
+    """Raised if no session has the given text as its id, or as the beginning or end of its id."""
 
     sentence = "There is no session “{}”. To list all sessions, run tui-agent sessions."
 
 
 class AmbiguousSession(StoreError):
-    """Several sessions' ids begin or end with the given text.
+    """Raised if the ids of several sessions begin or end with the given text.
 
     ``ids`` has up to ten of these ids, most recently used first; the message lists them.
     """
@@ -85,19 +88,22 @@ class AmbiguousSession(StoreError):
 
 
 class EntryNotFound(StoreError):
-    """The session has no entry with this id."""
+    """Raised if the session has no entry with the given id."""
 
     sentence = "There is no entry #{} in this session."
 
 
 class EntryDamaged(StoreError):
-    """The entry with this id exists but can't be read."""
+    """Raised if the entry with the given id exists but can't be read."""
 
     sentence = "Entry #{} is damaged and can't be read."
 
 
 class SessionHeld(StoreError):
-    """A running program has claimed the session. ``since`` is in milliseconds since the epoch."""
+    """Raised if a running program has claimed the session.
+
+    ``since`` is the time of the claim in milliseconds since the epoch.
+    """
 
     def __init__(self, session_id: str, pid: int, host: str, since: int) -> None:
         if pid == os.getpid():
@@ -112,7 +118,7 @@ class SessionHeld(StoreError):
 
 
 class SessionTakenOver(StoreError):
-    """Another program took over the session; this program can now only read and fork it."""
+    """Raised if another program took over the session, which can now only be read and forked."""
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
@@ -122,7 +128,7 @@ class SessionTakenOver(StoreError):
 
 
 class NothingToUndo(StoreError):
-    """There is no step that can be undone or redone."""
+    """Raised if there is no step that can be undone or redone."""
 
 
 _FULL = (StoreFull, "There is no space on the disk for the session file {path}. Free some space.")
@@ -168,7 +174,7 @@ _SENTENCES: dict[int, tuple[type[StoreError], str]] = {
 
 
 def translate(error: sqlite3.Error, path: Path) -> StoreError:
-    """Return the error of the store, with a message for the user, for an SQLite error.
+    """Convert an SQLite error to an error of the store, which has a message for the user.
 
     ``path`` is the session file that the message names.
     """

@@ -135,7 +135,7 @@ def copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int
 def finish(
     connection: sqlite3.Connection, source: int, target: int, leaf: int | None, count: int
 ) -> None:
-    """Complete a fork of ``count`` entries with labels, parents and the leaf, and make it visible.
+    """Store the labels, parents and leaf of a fork of ``count`` entries, and make the fork visible.
 
     If an entry's parent is a subagent entry that wasn't copied, the entry is attached to the parent
     of that subagent entry. New ids in the fork begin above all ids of the source, so that a

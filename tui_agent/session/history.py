@@ -60,7 +60,10 @@ class Step:
 
 @dataclass
 class History:
-    """The moves and appended entries that led to a session's leaf, and the undone steps."""
+    """Keeps the changes that led to a session's leaf, and the undone ones, for undo and redo.
+
+    The changes are moves of the leaf and series of appended entries.
+    """
 
     reader: EntryReader
     done: list[Leg] = field(default_factory=list)
@@ -255,8 +258,8 @@ class History:
         """Return the entry that the newest step of a part is about, None if it has no entries.
 
         If undo would remove only the last entry of the part, that entry is returned; checkpoints
-        after it don't count. Otherwise this is the newest message by the user in the part, or the
-        part's first entry if there is no such message.
+        after it don't count. Otherwise the result is the newest message by the user in the part, or
+        the part's first entry if there is no such message.
         """
         spine = self.reader.spine()
         first = None

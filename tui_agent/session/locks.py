@@ -21,7 +21,7 @@ _POLL = 0.01
 class FileLock:
     """An open lock file, which is created if it is missing.
 
-    The file is opened for reading only if it can't be written.
+    If the file can't be written, it is opened only for reading.
     """
 
     _descriptor = -1
@@ -56,7 +56,10 @@ class FileLock:
         return os.pread(self._descriptor, _TEXT_BYTES, 0).decode("ascii", "replace")
 
     def write(self, text: str) -> None:
-        """Replace the text in the lock file (ASCII). Does nothing if the file can't be written."""
+        """Replace the text in the lock file with the ASCII text ``text``.
+
+        Does nothing if the file can't be written.
+        """
         with contextlib.suppress(OSError):
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, text.encode("ascii"), 0)

@@ -44,7 +44,7 @@ class PathMark:
 def place_of_newest(
     path: Sequence[Entry], *kinds: type[EntryT], where: Callable[[EntryT], bool] | None = None
 ) -> int | None:
-    """Return the index on the path of the newest entry of some kinds that satisfies ``where``.
+    """Return the index on the path of the newest entry of some kinds for which ``where`` is True.
 
     Returns None if there is no such entry.
     """
@@ -57,7 +57,10 @@ def place_of_newest(
 def newest(
     path: Sequence[Entry], *kinds: type[EntryT], where: Callable[[EntryT], bool] | None = None
 ) -> EntryT | None:
-    """Return the newest entry on the path of the given kinds that satisfies ``where``, or None."""
+    """Return the newest entry of the given kinds on the path; None if there is none.
+
+    If ``where`` is given, only entries for which it returns True count.
+    """
     at = place_of_newest(path, *kinds, where=where)
     if at is None:
         return None

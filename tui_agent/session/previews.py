@@ -39,7 +39,7 @@ def preview_of(entry: Entry) -> str:
 
 
 def _attachment(part: FilePart | ImagePart) -> str:
-    """Return how an attachment is shown in a preview.
+    """Return the text that stands for an attachment in a preview.
 
     This is ``@path`` for a file, ``[image name]`` for an image, and ``[document name]`` for a PDF.
     """

@@ -78,8 +78,8 @@ class EntryReader:
         Entries that other programs appended are included.
         """
         last = self._last_id()
-        # In a new fork, the last allocated id is greater than the last entry's id, so this read
-        # finds nothing.
+        # This read finds nothing in a new fork, whose last allocated id is greater than its last
+        # entry's id.
         if last > self._spine.last:
             for rows in self._fetch(range(self._spine.last + 1, last + 1), entry_table.spine_rows):
                 self._spine.extend(rows)
@@ -249,7 +249,7 @@ class EntryReader:
     def headers(self, ids: Sequence[int]) -> list[EntryHeader]:
         """Return the headers of the given entries by ascending id, without unreadable entries.
 
-        A missing parent is replaced as in the tree's shape, see `Spine.reattached`.
+        If an entry's parent is missing, it is replaced as described at `Spine.reattached`.
         """
         spine = self._spine
         found = []
@@ -269,7 +269,10 @@ class EntryReader:
             return entry_table.last_id(connection, self._number)
 
     def _fetch(self, ids: IdsT, query: Callable[[Connection, int, IdsT], list[T]]) -> list[T]:
-        """Return the rows that ``query`` finds for ``ids``; skip and record unreadable entries."""
+        """Return the rows that ``query`` finds for ``ids``.
+
+        Entries that can't be read are left out and recorded.
+        """
 
         def fetch(part: IdsT) -> list[T]:
             with self._store.reader() as connection:

@@ -158,7 +158,10 @@ class Holder:
 
 @frozen
 class SessionInfo:
-    """A session's data for lists. Times are milliseconds since the epoch."""
+    """The data of a session that lists of sessions show.
+
+    Times are milliseconds since the epoch.
+    """
 
     id: str
     cwd: str

@@ -48,7 +48,7 @@ _TEXTS = (
     ("unsent", "text"),
     ("unsent", "waiting"),
 )
-"""The table and column of each kind of text other than the bodies of entries."""
+"""The tables and columns, besides the bodies of entries, whose texts are searched for secrets."""
 
 _ROW = (
     "SELECT e.id, e.parent_id, e.kind, e.preview, e.tokens, e.created_at, b.body "
@@ -77,10 +77,11 @@ class StoreFinding:
 
 @frozen
 class Removal:
-    """Says which secrets to find or to remove.
+    """Says which secrets are to be found or removed.
 
     ``estimate`` returns the number of tokens of an entry that was changed. ``whole`` is (session
-    id, entry id) of an entry to empty along with its copies in forks; None to empty no entry.
+    id, entry id) of an entry whose content is removed as a whole, along with that of its copies in
+    forks; None if there is no such entry.
     """
 
     forms: SecretForms
@@ -89,7 +90,7 @@ class Removal:
 
 
 def find(store: Store, removal: Removal) -> StoreFinding:
-    """Count the entries, blobs and texts with a secret, and the copies of an entry to empty.
+    """Count the entries, blobs and texts with a secret, and the entry ``whole`` with its copies.
 
     Takes seconds in a large store, so call it in a thread.
     """
@@ -119,7 +120,7 @@ def holders(store: Store, finding: StoreFinding) -> list[SessionInfo]:
 
 
 def remove(store: Store, removal: Removal) -> None:
-    """Remove the secrets from every row of the store, and empty the entry ``removal.whole``.
+    """Remove the secrets from all rows, and all content of the entry ``removal.whole``.
 
     Raises StoreError if the removal fails; nothing is changed in this case. The file's free pages
     and journal may still contain the secrets until `Store.rewrite`.
@@ -141,7 +142,8 @@ def remove(store: Store, removal: Removal) -> None:
             connection.execute(
                 f"UPDATE {table} SET {column} = redacted({column}) WHERE {column} != redacted({column})"  # noqa: S608 - names from above
             )
-        # Removed words stay in older segments of the index until the segments are merged.
+        # Removed words stay in older segments of the index until the segments are merged, as is
+        # done here.
         connection.execute("INSERT INTO entries_fts (entries_fts) VALUES ('optimize')")
 
 
@@ -269,7 +271,7 @@ def _without_images(change: FileChange, gone: frozenset[str]) -> FileChange:
 
 
 def _same_entries(connection: sqlite3.Connection, store: Store, removal: Removal) -> list[int]:
-    """Return the keys of the entry to empty and of its copies; [] if no entry is to be emptied."""
+    """Return the keys of the entry ``removal.whole`` and of its copies; [] if it is None."""
     if removal.whole is None:
         return []
     session_id, entry_id = removal.whole

@@ -29,7 +29,7 @@ no harm."""
 
 
 class BodyError(Exception):
-    """The body that is stored for an entry isn't the JSON of an entry."""
+    """Raised if the body that is stored for an entry isn't the JSON of an entry."""
 
 
 def essence_of(entry: Entry) -> Entry:
@@ -40,7 +40,8 @@ def essence_of(entry: Entry) -> Entry:
     """
     plain: dict[str, object] = {"created_at": 0, "tokens": 0, "scripts": (), "preview": ""}
     if isinstance(entry, ToolResultEntry) and entry.metadata.session is not None:
-        # Earlier versions imported the results of subagents' calls without the subagents' sessions.
+        # Earlier versions imported the results of subagents' calls without the subagents' sessions,
+        # so the links to these sessions aren't compared.
         plain["metadata"] = entry.metadata.model_copy(update={"session": None})
     return entry.model_copy(update=plain)
 
@@ -81,7 +82,7 @@ def sound(entry: Entry) -> Entry:
 
 
 def body_of(entry: Entry) -> str:
-    """Return the JSON of all fields that aren't columns; the entry must be `sound`."""
+    """Return the JSON of all fields that aren't columns; the entry must come from `sound`."""
     return entry.model_dump_json(exclude=_HEADER)
 
 
@@ -108,7 +109,7 @@ def entry_from(row: tuple[int, int | None, str, str, int, int, str | None]) -> E
     if _NUL not in body:
         with suppress(ValidationError):
             return EntryAdapter.validate_json(text)
-    # Older versions stored NUL characters and lone surrogates as escapes.
+    # Older versions stored NUL characters and lone surrogates as escapes, which are replaced here.
     try:
         return EntryAdapter.validate_python(valid_texts(json.loads(text)))
     except ValueError as error:  # The errors of json and pydantic are subclasses of ValueError.
@@ -116,7 +117,7 @@ def entry_from(row: tuple[int, int | None, str, str, int, int, str | None]) -> E
 
 
 def text_of(entry: Entry) -> str:
-    """Return the text by which an entry is found, with a line for each of its texts and names.
+    """Return the text of an entry in which searches look, a line for each of its texts and names.
 
     Records of the program, such as the system prompt, contribute only their preview; checkpoints
     contribute the paths of their files.

@@ -129,7 +129,7 @@ def passage(text: str, query: str, most_lines: int) -> list[tuple[int, str]]:
 
 
 def snippet(entry: Entry, query: str) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """Return a line around the first match in an entry, and the start and end of its matches.
+    """Return a line around the first match in an entry, and where each match in it starts and ends.
 
     If none of the words occurs as typed, the line is the beginning of the entry's text.
     """

@@ -43,7 +43,7 @@ from tui_agent.session.tree_index import active_ids
 
 
 class WriteAccess:
-    """The right of one writer to change one session, which is checked by every change."""
+    """Decides whether a writer may change a session, which is checked before every change."""
 
     def __init__(
         self, store: Store, session_id: str, writer: str, clock: Clock, *, read_only: bool
@@ -282,9 +282,9 @@ class Session:
     ) -> list[Entry]:
         """Append a chain of entries below ``parent``, and return them as stored.
 
-        ``draft`` is the writer whose draft the entries replace. The draft is deleted. If it was
-        another writer's and is already gone, nothing is appended and [] is returned. If the leaf
-        was ``parent``, it moves to the last entry, unless ``moves_leaf`` is False.
+        ``draft`` is the writer whose draft the entries replace. The draft is deleted. If the draft
+        belonged to another writer and no longer exists, nothing is appended and [] is returned. If
+        the leaf was ``parent``, it moves to the last entry, unless ``moves_leaf`` is False.
         """
         at = self._clock()
         moves_leaf = moves_leaf and parent == self.leaf
@@ -406,7 +406,7 @@ class Session:
     # -- moving ------------------------------------------------------------------------------------
 
     def move(self, target: int | None) -> None:
-        """Make the entry ``target`` the leaf, None for the beginning; raises EntryNotFound.
+        """Make the entry ``target`` the leaf (None for the beginning); raises EntryNotFound.
 
         The move is logged and can be undone.
         """
@@ -481,7 +481,10 @@ class Session:
     # -- drafts ------------------------------------------------------------------------------------
 
     def save_draft(self, text: DraftText) -> None:
-        """Save the answer being streamed below the leaf, replacing this object's previous draft."""
+        """Save the answer being streamed as this object's draft, replacing the previous one.
+
+        The answer will follow the leaf.
+        """
         self._access.announce()
         with self._access.changing() as connection:
             drafts.save(connection, self._number, (self._writer, self.leaf), text, self._clock())
@@ -494,7 +497,7 @@ class Session:
             self._has_draft = False
 
     def recover(self) -> AssistantEntry | None:
-        """Append the drafts left by programs that ended, as interrupted answers; return the newest.
+        """Append the drafts of ended programs as interrupted answers; return the newest answer.
 
         Each answer is appended below the leaf that its program had. If this object has the same
         leaf, its leaf moves to the answer. This object's own draft is included; the drafts of other
@@ -519,10 +522,11 @@ class Session:
         """Claim the session for this object. Does nothing if the object has already claimed it.
 
         With ``take_over``, the session is claimed even if another live object holds it. The next
-        change by that object then raises SessionTakenOver.
+        change by that other object then raises SessionTakenOver.
 
         Raises:
-            SessionHeld: another live object holds it; it can be read, forked or taken over.
+            SessionHeld: another live object holds the session, which can be read, forked or taken
+                over.
             StoreError: nothing can be saved.
             SessionNotFound: the session was deleted for good.
         """
@@ -549,7 +553,7 @@ class Session:
 
 
 def session_to_read(store: Store, session_id: str) -> Session:
-    """Return an object that reads the session and refuses all changes; raises SessionNotFound."""
+    """Return a session object that can only read the session; raises SessionNotFound."""
     return Session(store, session_id, estimate=_count_nothing, read_only=True)
 
 

@@ -1,4 +1,4 @@
-"""Keeps the headers of a session's entries; previews and times are read when first used."""
+"""Keeps the headers of a session's entries, whose previews and times are read when first used."""
 
 import re
 from bisect import bisect_left

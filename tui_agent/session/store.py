@@ -28,8 +28,8 @@ from tui_agent.session.ids import Clock, now, uuid7
 from tui_agent.session.records import RunOutcome, SessionInfo, Unsent
 from tui_agent.session.store_reader import Connecting, StoreReader
 
-# These say which blobs are snapshots of files, and how many of them are deleted when they exceed
-# the limit.
+# The following constants say which blobs are snapshots of files, and how many of the snapshots are
+# deleted when together they exceed the size limit.
 
 _KEPT_SHARE = 0.8
 """Share of the size limit that the remaining file snapshots may take after some were deleted. It is
@@ -143,7 +143,7 @@ class Store(StoreReader):
         self._change(session_id, "key = ?", (valid(key),))
 
     def set_outcome(self, session_id: str, outcome: RunOutcome | None) -> None:
-        """Store the outcome of the session's last run; None while a run is in progress."""
+        """Store the outcome of the session's last run, or None while a run is in progress."""
         self._change(
             session_id, "outcome = ?", ("" if outcome is None else json.dumps(asdict(outcome)),)
         )
@@ -231,7 +231,7 @@ class Store(StoreReader):
             return entry_table.put_blob(connection, data, self.clock())
 
     def trim_file_images(self, limit: int) -> int:
-        """Delete the oldest snapshots if all snapshots together take more than ``limit`` bytes.
+        """Delete the oldest file snapshots if all of them together exceed ``limit`` bytes.
 
         Deletes until the snapshots take at most 80 % of the limit. They may still take more,
         because a blob that is also an output or an attached image is kept. Checkpoints still refer
@@ -276,7 +276,8 @@ class Store(StoreReader):
         key = valid(place), self._token
         with self.writer() as connection:
             if unsent:
-                # The times must differ, but two programs may end within the same millisecond.
+                # The times determine the order of the texts, so they must differ even if two
+                # programs end within the same millisecond.
                 connection.execute(
                     "INSERT OR REPLACE INTO unsent (place, program, text, waiting, updated_at) VALUES (?, ?, ?, ?, "
                     "max(?, (SELECT coalesce(max(updated_at), 0) + 1 FROM unsent WHERE place = ?)))",

@@ -146,7 +146,7 @@ class StoreReader:
     def session(self, id_or_part: str) -> SessionInfo:
         """Return a session by its id, or by the beginning or end of its id.
 
-        Raises SessionNotFound if no session matches, AmbiguousSession if several do.
+        Raises SessionNotFound if no session matches, or AmbiguousSession if several do.
         """
         part = valid(id_or_part)
         query = f"SELECT {_INFO_COLUMNS} FROM sessions WHERE deleted_at IS NULL AND "  # noqa: S608 - a constant
@@ -330,7 +330,7 @@ class StoreReader:
         return list(json.loads(found))
 
     def mentionable(self, session_id: str, query: str, limit: int) -> list[EntryHeader]:
-        """Return the headers of up to ``limit`` mentionable entries that match a query.
+        """Return the headers of up to ``limit`` entries that match a query and can be mentioned.
 
         Entries whose id begins with the query come first, then entries whose preview contains the
         query, and then entries whose preview contains its letters in order. Each group is sorted
@@ -415,7 +415,7 @@ class StoreReader:
     def _left_empty(
         self, connection: sqlite3.Connection, *, before: int | None = None
     ) -> list[int]:
-        """Return the numbers of sessions without entries and title whose program has ended.
+        """Return the numbers of sessions that an ended program left without entries and title.
 
         With ``before`` (in milliseconds since the epoch), sessions that were used since that time
         are left out.
@@ -440,7 +440,7 @@ class StoreReader:
 
 
 def _mentions(query: str) -> tuple[str, list[str]]:
-    """Return an SQL condition and its values for sessions that contain all words of a query.
+    """Return an SQL condition for sessions that contain all words of a query, and its values.
 
     A session matches if all words are in its title, first message, directory and id, or if all
     words are in one of its entries.

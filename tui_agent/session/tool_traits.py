@@ -11,14 +11,18 @@ ToolKind = Literal["read", "search", "edit", "execute", "fetch", "think", "other
 
 @dataclass(frozen=True, kw_only=True)
 class ToolTraits:
-    """The traits of one tool; the defaults are those of an unknown tool."""
+    """Facts about one tool, such as whether it reads or writes.
+
+    The defaults are those of an unknown tool.
+    """
 
     kind: ToolKind = "other"
     other_names: str = ""
     """Names that such a tool has in other programs, in lower case without hyphens or underscores.
     """
     imported_names: tuple[str, ...] = ()
-    """Names that tools which read, write or wait like this one have in imported sessions."""
+    """Names that tools with the same ``reads``, ``writes`` and ``waits`` have in imported sessions.
+    """
     explores: bool = False
     """Whether subagents that may only explore can use the tool."""
     starts_agents: bool = False
@@ -50,8 +54,8 @@ class ToolTraits:
     """Singular noun for what the results count (``match``), which is shown when small calls share a
     row. "" for a tool each of whose calls has its own row."""
     runs_of: str = "call"
-    """Singular noun for what a call handles (``file``), with which the calls that share a row are
-    counted."""
+    """Singular noun for what a call handles (``file``). If several calls share a row, the row says
+    how many there were of these."""
     output: Literal["", "log", "numbered", "matches"] = ""
     """How a card shows the output. "log" shows the end of the output without unfolding the card,
     "numbered" the numbered lines of a file, "matches" places in files, and "" plain text."""

@@ -205,7 +205,7 @@ class Spine:
         return self._starts[bisect_right(self._starts, entry_id) - 1]
 
     def subagent_of(self, entry_id: int) -> int | None:
-        """Return the first entry of the subagent's branch with the given entry, or None."""
+        """Return the first entry of the subagent's branch that contains the entry, or None."""
         # A subagent's branch always begins a run, because the call's own entries precede it.
         if self._subagents:
             return self._subagents.get(self._start_of(entry_id))
@@ -293,7 +293,10 @@ class Spine:
 
 
 def _stretches(ids: Sequence[int]) -> Iterator[slice]:
-    """Yield ascending ids as slices of consecutive ids, which can be copied ten times as fast."""
+    """Yield ascending ids as slices of consecutive ids.
+
+    Copying slices is ten times as fast as copying single ids.
+    """
     at = 0
     while at < len(ids):
         # Because ids ascend, the difference of an id and its index never decreases, so bisect can
@@ -308,7 +311,7 @@ def _stretches(ids: Sequence[int]) -> Iterator[slice]:
 def active_ids(
     spine: Spine, path: Sequence[int], load: Callable[[Sequence[int]], list[Entry]]
 ) -> list[int]:
-    """Return the ids of a path (root first) that its request depends on, in the path's order.
+    """Return those ids of a path (root first) on which its request depends, in the path's order.
 
     Without a compaction that can be sent to the path's model, this is the whole path. Otherwise it
     is all entries from the first one that the newest such compaction kept, and these earlier

@@ -56,8 +56,8 @@ _COMMENTS = frozenset({"description", "explanation", "reason", "thought", "toolc
 """
 
 _ONE_OF = frozenset({"path", "command", "pattern", "url"})
-"""Text fields that are lists in the tools of other programs. If a call gives a list of one text,
-that text is used."""
+"""Text fields that are lists in the tools of other programs. If a call gives a list with a single
+text for such a field, that text is used."""
 
 _WRAPPERS = ("arguments", "parameters", "input", "args", "params")
 """Keys under which a model may have put the arguments instead of giving them directly."""
@@ -158,7 +158,7 @@ def _decoded(text: str) -> Any:
 
 
 def _without_slip(text: str, error: json.JSONDecodeError) -> str | None:
-    """Remove the cause of a JSON error, a trailing comma or brackets after the end, from the text.
+    """Return the text without the trailing comma or extra brackets that caused a JSON error.
 
     Returns None if the error has another cause.
     """
@@ -265,7 +265,7 @@ def _converted(name: str, field: FieldInfo, value: Any) -> Any:
 
 
 def _from_json_text(value: Any) -> Any:
-    """Return the decoded value if ``value`` is a JSON text; anything else unchanged."""
+    """Return the decoded value if ``value`` is a JSON text; otherwise return it unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -296,7 +296,7 @@ def _problems(tool: Tool[Any], found: Sequence[ErrorDetails]) -> Iterator[str]:
             instead = tool.instead.get(str(location[-1]))
             yield f"{name} is not a field" + (f", {instead}" if instead else "")
         elif kind == "too_short":
-            # A list without its invalid items may be too short, but the errors of the items are
+            # A list may be too short only because its invalid items are missing, whose errors are
             # already reported.
             if location and location[0] not in inner:
                 yield f"{name} is empty"

@@ -15,7 +15,7 @@ MAX_QUESTIONS = 4
 MAX_OPTIONS = 6
 """Maximum number of options of one question."""
 _RECOMMENDED = "*"
-"""Prefix of the option that the model recommends."""
+"""Prefix with which the model marks the option that it recommends."""
 NO_USER = (
     "There is no user to ask in this run. Decide yourself and say what you assumed, "
     "or end your turn with the question."
@@ -26,7 +26,7 @@ UNANSWERED = "The user gave no answer. Decide yourself if that is safe; otherwis
 
 
 class AskQuestion(ToolInput):
-    """One question of a call."""
+    """One question of an ``ask`` call."""
 
     question: str
     options: list[str] = Field(
@@ -45,7 +45,7 @@ class AskQuestion(ToolInput):
 
 
 class AskInput(ToolInput):
-    """Arguments of ``ask``."""
+    """Arguments of the ``ask`` tool."""
 
     questions: list[AskQuestion]
     """The questions to ask, at least 1 and at most ``MAX_QUESTIONS``."""
@@ -59,7 +59,7 @@ class AskInput(ToolInput):
 
 
 class AskTool(FreeTool[AskInput]):
-    """Asks the user of the session. The result contains the questions and the answers."""
+    """Asks the user questions. The result contains the questions and the user's answers."""
 
     name: ClassVar[str] = "ask"
     description: ClassVar[str] = (

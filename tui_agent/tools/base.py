@@ -126,7 +126,7 @@ class SubagentHost(Protocol):
     def take_branch(self, call_id: str) -> int | None:
         """Return the id of the last entry on the branch of a call's subagent, and forget the id.
 
-        None if no subagent worked for the call, or if its id was already returned.
+        Returns None if no subagent worked for the call, or if the id was already returned.
         """
         ...
 
@@ -301,7 +301,7 @@ class Tool(ABC, Generic[InputT]):
 
     @abstractmethod
     def needs(self, arguments: InputT, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Return the permissions that a call needs, before it runs.
+        """Return the permissions that a call needs. Called before the call runs.
 
         May read files in order to show a diff.
 
@@ -436,7 +436,7 @@ def slim_schema(schema: Any, definitions: dict[str, Any] | None = None) -> Any:
 class RawInput(ToolInput):
     """The arguments of a call as the model wrote them.
 
-    The MCP server or the function that the tool calls checks them.
+    They are checked by the MCP server or the function that the tool calls.
     """
 
     values: dict[str, Any]

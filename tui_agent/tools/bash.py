@@ -79,7 +79,8 @@ _ONLY_OUTPUT = (
 _FENCE = LazyPattern(r"\A\s*```(?:bash|sh|shell|console)?[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 _MAX_TAIL_CHARS = 4_000
-"""Number of characters at the end of the output that are searched for a question."""
+"""Number of characters at the end of a command's output that are searched for a question to the
+user."""
 
 _NO_TERMINAL = "The command needs a terminal. Run it with terminal = true, or use a command that prints and ends."
 
@@ -150,7 +151,7 @@ _EMPTY_INPUT = (
 
 
 class BashInput(ToolInput):
-    """Arguments of ``bash``."""
+    """Arguments of the ``bash`` tool."""
 
     command: str
     timeout: float = Field(default=DEFAULT_TIMEOUT, gt=0, description="Seconds, at most 600")
@@ -163,7 +164,7 @@ class BashInput(ToolInput):
     @field_validator("command")
     @classmethod
     def _bare(cls, command: str) -> str:
-        """Return a command without a code fence around it or ``$`` prompts before its lines."""
+        """Return a command without a code fence around it and without ``$`` prompts."""
         if fenced := _FENCE.match(command):
             command = fenced[1]
         lines = command.split("\n")

@@ -58,7 +58,7 @@ class Change:
 
 
 class ChangeInput(ToolInput):
-    """Arguments of a tool that changes a file."""
+    """The arguments of a call that changes a file."""
 
     path: str
 
@@ -146,8 +146,8 @@ def change_needs(
     """
     needs = path_needs(Permission.EDIT, location)
     if location.inside and not has_steering_part(Path(location.real_pattern)):
-        # The file may turn a directory into a bare git repository, and git then obeys the settings
-        # in it.
+        # Writing the file may turn a directory into a bare git repository, whose settings git then
+        # obeys. So this needs a permission, too.
         bare = _bare_around(location.real, Path(os.path.realpath(context.project)))
         needs += tuple(PermissionNeed(Permission.EDIT, f"{place}/.git") for place in bare)
     try:

@@ -49,7 +49,7 @@ _PLACE = LazyPattern(r"(.+?):(\d{1,9})(?::(\d{1,9}))?:?")
 
 
 class CodeInput(ToolInput):
-    """Arguments of ``code``."""
+    """Arguments of the ``code`` tool."""
 
     op: Literal["definition", "references", "implementations", "callers", "hover", "symbols"]
     symbol: str = ""
@@ -139,7 +139,7 @@ class CodeTool(Tool[CodeInput]):
         return self._servers.of(real_path(project), language)
 
     def server_lines(self) -> Iterator[str]:
-        """Yield the lines about language servers that the user is shown.
+        """Yield the lines that inform the user about the language servers.
 
         The first lines show the servers that the settings name. Then each language has a line that
         names its server and the server's state. If the tool is switched off, there is only one
@@ -184,7 +184,7 @@ def _place_of(arguments: CodeInput, context: ToolContext) -> tuple[str, int | No
 
 
 def _question(arguments: CodeInput, context: ToolContext) -> "Question":
-    """Return a ``code`` call as a question to the language servers.
+    """Return the question that a ``code`` call asks the language servers.
 
     Raises ToolError if the path doesn't exist, or leads to a place that was not allowed.
     """
@@ -209,7 +209,7 @@ out."""
 
 @dataclass
 class _Rows:
-    """Collects the output lines for an answer's places.
+    """Collects the output lines for the places in a language server's answer.
 
     ``accesses`` and ``texts`` are caches of how each file may be shown, and of its lines. The
     methods read files, so call them in a thread.
@@ -222,7 +222,7 @@ class _Rows:
     texts: dict[Path, list[str]]
 
     def add(self, spot: "Spot") -> None:
-        """Count a place, and add an output line for it.
+        """Count a place that a server found, and add an output line for it.
 
         No line is added if the file is hidden or ignored, or if there are already `MAX_ROWS` lines.
         """
@@ -259,7 +259,10 @@ class _Rows:
         return "named" if refused == {(Permission.EXTERNAL_DIRECTORY, "ask")} else "hidden"
 
     def _text(self, path: Path, line: int) -> str:
-        """Return the text of a line, numbered from 0, cut and redacted; "" if it can't be read."""
+        """Return the text of the line ``line`` (from 0), redacted; "" if it can't be read.
+
+        A long line is cut.
+        """
         from tui_agent.tools.language_servers.spots import lines_in
 
         if path not in self.texts:

@@ -35,7 +35,7 @@ _SMALL_FILE_LINES = 40
 """Maximum number of lines of a file that the error message about a failed edit quotes as a whole.
 """
 MAX_SHOWN_LINES = 60
-"""Maximum number of lines at the changed places that are shown to the model."""
+"""Maximum number of lines around the changed places that the result shows to the model."""
 
 _HUNK_EDGE = 8
 """Number of lines shown at the beginning, and at the end, of a long changed section."""
@@ -50,16 +50,16 @@ _OTHER_NAMES = {
     ),
     "replaceall": "all",
 }
-"""Names of fields in the tools of other programs, each with the field of this tool that is meant.
-The names are in lower case, without hyphens and underscores."""
+"""The field of this tool for each name that the field has in other programs' tools. The names are
+in lower case, without hyphens and underscores."""
 
 _MIN_PRESENT_CHARS = 8
-"""If the old text isn't found, but the file contains the new text, the model is told so if the new
-text has at least this many characters."""
+"""Minimum length, in characters, of a new text for the error message to say that the file already
+contains it. The message says so if the old text isn't found."""
 
 
 class Edit(ToolInput):
-    """Replaces the only occurrence of ``old`` with ``new``, or every occurrence with ``all``."""
+    """Replaces the only occurrence of ``old`` with ``new``, or all of them if ``all`` is set."""
 
     old: str
     new: str
@@ -74,14 +74,14 @@ class Edit(ToolInput):
 
 
 class EditInput(ChangeInput):
-    """Arguments of ``edit``."""
+    """Arguments of the ``edit`` tool."""
 
     edits: tuple[Edit, ...] = Field(min_length=1)
 
     @model_validator(mode="before")
     @classmethod
     def _one_edit(cls, values: Any) -> Any:
-        """Return the arguments of an ``edit`` call with ``edits`` as a list of edits.
+        """Convert the arguments of an ``edit`` call so that ``edits`` is a list of edits.
 
         Models may give one edit instead of the list, give ``old``, ``new`` and ``all`` beside the
         path, or repeat the path in each edit.
@@ -164,7 +164,8 @@ class EditTool(ChangeTool[EditInput]):
         except ToolError:
             if notebook is None or not all(edit.old in file.text for edit in arguments.edits):
                 raise
-            # The model means the notebook's JSON, not the text of the notebook's cells.
+            # The old texts occur only in the notebook's JSON, so the model means that, and not the
+            # cells' text.
             before = file.text
             done = _apply_all(arguments.edits, before, location)
             written = done.text
@@ -201,7 +202,8 @@ def _apply_all(edits: Sequence[Edit], before: str, location: Location) -> _Appli
             if len(edits) > 1:
                 reason = f"Nothing was changed. Edit {number} of {len(edits)}: {reason}"
             if file_holds_secret(location.real):
-                # The lines that the reason quotes may contain secrets.
+                # The further lines of the reason quote the file. They may contain secrets, so they
+                # are left out.
                 reason = reason.partition("\n")[0]
             raise ToolError(reason) from None
         text = done.text
@@ -252,7 +254,7 @@ def _reason(error: ToolError, edit: Edit, *, before: str, now: str) -> str:
 def _whole(text: str) -> str:
     """Return the lines of a small file with numbers, as ``read`` shows them; "" for a larger file.
 
-    Returns a sentence that says so if the file is empty.
+    If the file is empty, the result is a sentence that says so.
     """
     if not text:
         return " The file is empty."

@@ -26,7 +26,7 @@ MAX_FILES = 100
 
 
 class GlobInput(ToolInput):
-    """Arguments of ``glob``."""
+    """Arguments of the ``glob`` tool."""
 
     pattern: str
     path: str = "."
@@ -78,7 +78,7 @@ class GlobTool(Tool[GlobInput]):
 
 
 def _nothing(scope: Scope) -> str:
-    """Return the text that says why no file matches, or which of the skipped files match."""
+    """Return a text for the model that says why no file matches, or which skipped files match."""
     if scope.single_file is not None:
         return f"No files match: {scope.location.shown} is a file with another name."
     plain = scope.glob.strip("/")

@@ -105,9 +105,9 @@ class Matches:
     cut_short: list[str] = field(default_factory=list)
     """Names of the files that were not searched to the end because they are binary."""
     secrets: list[str] = field(default_factory=list)
-    """Names of the files with a match that are not shown because they may contain secrets."""
+    """Names of files with matches that are not shown because the files may contain secrets."""
     withheld: list[str] = field(default_factory=list)
-    """Names of the files with a match that are not shown because of a permission rule about reading
+    """Names of files with matches that are not shown because a permission rule restricts reading
     them."""
     unread: list[str] = field(default_factory=list)
     """Names of the files in other encodings in which only ASCII characters could be searched for.
@@ -193,7 +193,8 @@ def _verified(scope: Scope, found: Mapping[str, list[_Row]]) -> Iterator[tuple[s
 def _rows_in(file: BinaryIO, rows: list[_Row]) -> list[_Row]:
     if all(_is_at_offset(file, row) for row in rows):
         return rows
-    # The file has another encoding, or a byte order mark, so offsets differ.
+    # If the file has another encoding or a byte order mark, the lines aren't at their offsets. They
+    # are then searched for in the file's text.
     file.seek(0)
     text = text_in(file.read(_MAX_OTHER_BYTES))
     there = []
@@ -225,7 +226,7 @@ def _without_links(scope: Scope, paths: Iterable[str]) -> list[str]:
 
 
 class GrepInput(ToolInput):
-    """Arguments of ``grep``."""
+    """Arguments of the ``grep`` tool."""
 
     pattern: str = Field(description="Regex; (?i) ignores case")
     path: str = "."
@@ -273,7 +274,7 @@ class _Query:
 
 
 class _BadPatternError(Exception):
-    """The pattern is not a valid regular expression; the message says why."""
+    """Raised if a pattern is not a valid regular expression; the message says why."""
 
 
 class GrepTool(Tool[GrepInput]):
@@ -326,8 +327,8 @@ async def _search_with_fallbacks(query: _Query, scope: Scope) -> tuple[Matches, 
         note = f"[pattern is not a valid regular expression ({error}), so it was searched for as plain text.]"
         return found, [note]
     if not found.total and _name_filter(scope):
-        # Some names contain other characters than the glob, although they look the same. Ripgrep
-        # skips the files with such names.
+        # Ripgrep skips files whose names look as if they matched the glob but contain other
+        # characters. So the files are searched again without giving the glob to ripgrep.
         scope = replace(scope, glob="")
         found = await _search(query, scope)
     if found.total:
@@ -459,7 +460,8 @@ async def _search(query: _Query, scope: Scope) -> Matches:
         return found
     await _run(query, scope, found, [], [""])
     if not query.pattern.isascii():
-        # Characters outside ASCII are different bytes in each encoding.
+        # Characters outside ASCII are different bytes in each encoding, so files in other encodings
+        # are searched separately.
         for name, paths in (await _other_encodings(scope)).items():
             if name:
                 await _run(query, scope, found, [f"--encoding={name}"], paths)
@@ -504,9 +506,9 @@ def _encoding(path: Path) -> Encoding | None:
 
 
 def _list_for(found: Matches, scope: Scope, path: str) -> list[str] | None:
-    """Return the list to which a file whose matches are not shown is added, or None.
+    """Return the list of files with hidden matches to which a file belongs, or None.
 
-    The result is None if the matches may be shown.
+    The result is None if the file's matches may be shown.
     """
     if scope.single_file is not None:
         return None
@@ -600,7 +602,7 @@ def _match_options(query: _Query) -> list[str]:
 def _output_options(query: _Query) -> list[str]:
     """Return ripgrep's options for the output that ``_run`` parses."""
     options = ["--line-number", "--byte-offset", "--with-filename", "--no-heading", "--null"]
-    # This limit is in bytes. Lines that have too many characters are cut later.
+    # This limit of ripgrep is in bytes. Lines that have too many characters are cut later.
     options += [f"--max-columns={8 * MAX_COLUMNS}", "--max-columns-preview"]
     if query.context:
         return [*options, f"--context={query.context}"]

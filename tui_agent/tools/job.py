@@ -44,7 +44,7 @@ _NOT_YET = "[The job has not ended after {limit} s.]"
 
 
 class JobInput(ToolInput):
-    """Arguments of ``job``."""
+    """Arguments of the ``job`` tool."""
 
     id: int | None = None
     stop: bool = False
@@ -214,7 +214,7 @@ async def job_result(
 
 
 def _facts(states: Sequence[JobState]) -> ToolMetadata:
-    """Return the metadata of a tool result that shows which jobs run and which have ended."""
+    """Return the metadata of a result that shows which jobs are running and which have ended."""
     return ToolMetadata(
         running_jobs=tuple(state.id for state in states if state.running),
         ended_jobs=tuple(state.id for state in states if not state.running),

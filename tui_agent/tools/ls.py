@@ -41,7 +41,7 @@ async def list_tree(location: Location, context: ToolContext) -> ToolResult:
     """
     listing = await asyncio.to_thread(_listing, location, 2)
     if len(listing.lines) > MAX_ROWS:
-        # One complete level is more useful than two incomplete ones.
+        # A complete list of the first level is more useful than an incomplete list of two levels.
         listing = await asyncio.to_thread(_listing, location, 1)
     shown = listing.lines[:MAX_ROWS]
     notes = []
@@ -108,7 +108,7 @@ def _name(row: ListedPath) -> str:
 
 
 class LsInput(ToolInput):
-    """Arguments of ``ls``."""
+    """Arguments of the ``ls`` tool."""
 
     path: str = "."
 

@@ -38,9 +38,9 @@ class Output:
     added at the end, uncut. ``cut_hint`` tells the model how to get the rest if lines were cut.
     With ``keep="head"``, the hint replaces the footer; it is a format string with the numbers of
     lines ``{shown}`` and ``{total}``, or a function of the `Truncation`. With ``keep="ends"``, the
-    hint stands where lines are missing. ``raw`` is the full output to store, as bytes; None to
-    store ``text``. ``seen`` has the total sizes if the tool already left something out of ``text``.
-    If ``stored`` is False, no full output is stored, because it can be produced again.
+    hint is inserted where lines are missing. ``raw`` is the full output to store, as bytes; None to
+    store ``text``. ``seen`` contains the total sizes if the tool already left something out of
+    ``text``. If ``stored`` is False, no full output is stored, because it can be produced again.
     """
 
     text: str
@@ -75,8 +75,8 @@ async def finish(output: Output, context: ToolContext) -> ToolResult:
             count = min(count, truncation.kept_lines)
     parts = [cut.text.rstrip("\n"), output.footer]
     if output.keep == "head" and cut.next_line is not None and truncation is not None:
-        # The note that ``truncate`` added counts only the lines of this text, but the tool knows
-        # their total number.
+        # The note that ``truncate`` added is replaced, because it counts only the lines of this
+        # text, but the tool knows their total number.
         shown = cut.text.split("\n")[: truncation.kept_lines]
         parts = ["\n".join(shown), _hint(output, truncation) or output.footer]
     encoded = output.text.encode("utf-8", "replace")
@@ -108,9 +108,9 @@ def shown_picture(
 ) -> tuple[str, Picture | None]:
     """Return a note for the model on an image file, and the picture to attach.
 
-    ``raw`` is the file's content. The picture is scaled or converted if providers require that. It
-    is None if the bytes can't be decoded, or if the model doesn't accept images (``vision`` is
-    False). ``path`` is the file's name for the note. Decoding may take seconds, so call the
+    ``raw`` is the file's content. The picture is scaled or converted if providers require that. The
+    picture is None if the bytes can't be decoded, or if the model doesn't accept images (``vision``
+    is False). ``path`` is the file's name for the note. Decoding may take seconds, so call the
     function in a thread.
     """
     named = "Image, "

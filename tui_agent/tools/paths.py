@@ -1,4 +1,4 @@
-"""Resolves the paths in tool arguments, finds their permissions, and suggests similar paths."""
+"""Resolves paths in tool arguments, finds the permissions they need, and suggests similar paths."""
 
 import difflib
 import os
@@ -69,15 +69,16 @@ def locate(raw: str, context: ToolContext) -> Location:
         and written.is_relative_to(project)
         and not written.is_relative_to(context.project)
     ):
-        # The tool call works in a copy of the project.
+        # The tool call works in a copy of the project, so a path in the original becomes one in the
+        # copy.
         written = context.project / written.relative_to(project)
     path, real = Path(os.path.normpath(written)), Path(os.path.realpath(written))
     project = Path(os.path.realpath(context.project))
     if os.path.realpath(path) != str(real) or (
         real.is_relative_to(project) and not path.is_relative_to(context.project)
     ):
-        # ``link/..`` is the parent of the link's target, and a project may be reached through a
-        # link.
+        # Use the path without links, because ``link/..`` is the parent of the link's target, and
+        # because a project may be reached through a link.
         path = real
     return Location(
         path=path,
@@ -90,7 +91,7 @@ def locate(raw: str, context: ToolContext) -> Location:
 
 
 def _written(raw: str, context: ToolContext) -> Path:
-    """Return the absolute path that a text means.
+    """Return the absolute path that the model means by a text.
 
     If the text is an existing path as it is written, that path is returned. Otherwise spaces around
     the text are removed and ``~`` is expanded. If the resulting path doesn't exist either, quotes

@@ -75,7 +75,10 @@ class Program:
 
 @frozen
 class EndedProgram:
-    """A program's last run, and a note for the model on what the sandbox changed, "" for none."""
+    """The last run of a program, and a note for the model on what the sandbox changed.
+
+    The note is "" if the sandbox changed nothing.
+    """
 
     run: CommandRun
     note: str = ""
@@ -157,7 +160,7 @@ async def run_or_move(
 async def _run_in(
     view: View, program: Program, context: ToolContext, sandbox: Sandbox
 ) -> tuple[EndedProgram, Grants | None]:
-    """Run a program in the sandbox once; return the run, and the grants that it lacked, if any."""
+    """Run a program in the sandbox once; return the run, and the access that it lacked, if any."""
     run = CommandRun()
     async with recorded(context, sandbox, view):
         launch = await launch_program(program, context, sandbox, view, live=False)
@@ -182,7 +185,7 @@ async def _run(program: Program, command: Command, context: ToolContext, run: Co
     except OSError as error:
         raise not_started(error) from error
     if run.left is not None and context.jobs is not None:
-        # The processes that the program left running become a background job.
+        # Processes that the program left running become a background job.
         run.job = context.jobs.adopt(program.name, run.left).id
 
 
@@ -242,7 +245,7 @@ def not_started(error: OSError) -> ToolError:
 
 
 def ending(run: CommandRun) -> str:
-    """Return notes for the model on the exit code, a signal, and processes left running.
+    """Return notes for the model on a program's exit code or signal, and on processes left running.
 
     Returns "" if the run succeeded and left no process running.
     """

@@ -56,7 +56,7 @@ class FormField:
     choices. None if there is no bound."""
 
     def read(self, text: str) -> Value | None:
-        """Return the value meant by a text that the user typed; None if the text is empty.
+        """Return the field's value for a text that the user typed; None if the text is empty.
 
         An option is given by its value or its label; several options are separated by commas. If
         the field is a choice and ``is_free``, any text is returned unchanged. Raises ValueError
@@ -112,7 +112,7 @@ class FormField:
         return list(dict.fromkeys(self._option(word) for word in words if word))
 
     def _option(self, word: str) -> str:
-        """Return the value of the option with this value, or else with this label.
+        """Return the value of the option that has a text as its value, or else as its label.
 
         Raises ValueError if there is no such option.
         """
@@ -189,7 +189,7 @@ class UserContact:
 
 
 class QuestionHost(Protocol):
-    """A session whose user MCP servers can ask questions.
+    """A session in which MCP servers can ask the user questions.
 
     Because sessions share MCP servers, a question is shown in a session that is busy, which most
     likely caused it.

@@ -64,7 +64,7 @@ _PLACE = LazyPattern(r"(.+?):(\d{1,9})(?:-(\d{1,9})|:\d+)?:?")
 
 
 class ReadInput(ToolInput):
-    """Arguments of ``read``."""
+    """Arguments of the ``read`` tool."""
 
     path: str
     offset: int = Field(default=1, ge=0)
@@ -109,7 +109,7 @@ def _integer(value: Any) -> int | None:
 
 
 def _without_lines(arguments: ReadInput, context: ToolContext) -> ReadInput:
-    """Return the arguments with a path such as ``path:12`` or ``path:12-20`` split.
+    """Split a path such as ``path:12`` or ``path:12-20`` in the arguments of a ``read`` call.
 
     The lines become offset and limit unless the call gives an offset. The path is not split if it
     exists as written, or if the path without the line numbers doesn't exist.
@@ -287,7 +287,7 @@ async def _document(
 
 
 def _shown_window(text: str, path: Path, wanted: range, line_chars: int) -> Window:
-    """Return the requested lines of a text converted from a file, with secrets redacted.
+    """Return the requested lines of the text that a file was converted to, with secrets redacted.
 
     If the whole file is a secret, nothing is redacted, because the user has allowed reading it.
     """

@@ -42,7 +42,8 @@ class FileReads:
         real = os.path.realpath(path)
         try:
             status = os.stat(real)  # noqa: PTH116 - a text, the key of its state
-            # Files that the kernel generates claim to be empty, and some never end.
+            # Files that the kernel generates, some of which never end, have the size 0 and are not
+            # hashed.
             digest = None
             if 0 < status.st_size <= HASHED_BYTES:
                 digest = _digest(real)

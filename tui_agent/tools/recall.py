@@ -44,7 +44,7 @@ _NUMBERED = re.compile(r"(\d+)\t")
 
 
 class RecallInput(ToolInput):
-    """Arguments of ``recall``."""
+    """Arguments of the ``recall`` tool."""
 
     what: str = Field(description="Entry number, its lines as in #12 30-60, or words to search for")
     offset: SkipJsonSchema[int] = Field(default=1, ge=1)

@@ -27,7 +27,7 @@ OFFERED = (
     "remember",
     "ask",
 )
-"""Creates the built-in tools of every session, each of which is in a module of the same name.
+"""Names of the built-in tools of every session, each of which is in a module of the same name.
 
 The tools have a fixed order, because a change of the order would break the prompt cache.
 ``websearch`` is offered only if a service is configured or the model's provider can search. A
@@ -38,8 +38,8 @@ _MODULES = dict.fromkeys(OFFERED, "") | {
     path.stem.removesuffix("_tool"): "_tool"
     for path in sorted(Path(__file__).parent.glob("*_tool.py"))
 }
-"""The suffix ("" or "_tool") that follows the tool's name in the name of its module, by the tool's
-name."""
+"""For each tool, what is added to its name to get the name of its module, which is "_tool" or
+nothing."""
 
 _CLOSE = 0.7
 """Minimum similarity, from 0 to 1, between an unknown tool name and a name suggested instead of it.

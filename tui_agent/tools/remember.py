@@ -10,7 +10,7 @@ from tui_agent.tools.base import FreeTool, ToolContext, ToolInput, ToolResult
 
 
 class RememberInput(ToolInput):
-    """Arguments of ``remember``."""
+    """Arguments of the ``remember`` tool."""
 
     note: str
     """The line to propose: ``topic: one sentence``, or only a sentence."""

@@ -20,7 +20,7 @@ _NUMBERED = LazyPattern(r"^(\d+)\t(.*)$", re.MULTILINE)
 
 @frozen
 class Known:
-    """A short answer that refers to an earlier read.
+    """A short answer to a read, which refers the model to an earlier read of the same lines.
 
     ``source`` is the id of the earlier read's entry. ``all_of_it`` is True if no line has changed,
     False if ``text`` contains a diff.
@@ -54,8 +54,8 @@ def short_answer(
                 break  # The model repeats the call although it already received a short answer.
             continue
         known = _lines(result.output)
-        # A file whose size changed is a different file, even if the lines that would be shown are
-        # the same.
+        # The length must be the same, too, because a file of another length is a different file,
+        # even if the lines that would be shown are the same.
         if (
             lines
             and lines.items() <= known.items()

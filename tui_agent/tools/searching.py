@@ -44,7 +44,7 @@ class Scope:
     written: str = ""
     """The glob as it was written in the call."""
     project: Path = Path()
-    """The project. The paths in permission rules are relative to the project's root."""
+    """The project's directory, to which the paths in permission rules are relative."""
     reading: RuleOfReading | None = None
     """The user's permission rules about reading files of the project; None if there are none."""
 
@@ -161,7 +161,7 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
 
 
 def _parts(glob: str, *, excludes: bool, is_name: bool) -> list[str]:
-    """Return the globs that a text may mean: the whole text, then the parts between commas.
+    """Return the globs that a model may mean by a text: all of it, then the parts between commas.
 
     ``excludes`` is True if the text begins with "!" to exclude files. ``is_name`` is True if a file
     has the text as its name; a text that begins or ends with spaces is then the only glob.
@@ -188,7 +188,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _all_below(glob: str) -> str:
-    """Change a glob that ends in "/" so that it matches all files below; return other globs as is.
+    """Change a glob that ends in "/" so that it matches all files below; return others unchanged.
 
     As in .gitignore, ``src/`` matches at any depth (``**/src/**``), but ``a/src/`` only at the top.
     ``/``, ``.`` and ``./`` mean all files.
@@ -231,7 +231,7 @@ def cut_line(line: str) -> str:
 
 
 def scope_needs(scope: Scope) -> tuple[PermissionNeed, ...]:
-    """Return the permissions to read the directory or file of a scope."""
+    """Return the permissions that a search needs to read its directory or file."""
     return path_needs(Permission.READ, scope.location)
 
 

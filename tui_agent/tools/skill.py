@@ -44,7 +44,7 @@ class Skill:
     for_user: bool = True
     """Whether the user can start the skill as a command."""
     unused: tuple[str, ...] = ()
-    """Front matter fields that have no effect."""
+    """Fields in the front matter of the skill's file that have no effect in this program."""
 
     of_project: bool = False
     """Whether the skill belongs to the project, not to the user."""
@@ -52,8 +52,7 @@ class Skill:
     """The skill's folder, as it is shown to the user. "" for a slash command that the model may use
     as a skill."""
     program: str = ""
-    """Name of another program if the skill is in one of its folders; "" for this program's folders.
-    """
+    """If the skill is in a folder of another program, the name of that program; otherwise ""."""
     file: str = ""
     """Name of the skill's file, as it is shown to the user. "" for a slash command."""
 
@@ -64,14 +63,17 @@ class Skill:
         return self.fill(text, arguments)
 
     def text(self, arguments: str = "") -> str:
-        """Return the skill's text for the model, with the arguments filled in and file names.
+        """Return the skill's text for the model, with arguments filled in, and the skill's files.
 
         The method lists the skill's folder, so call it in a thread.
         """
         return self.with_files(self.filled(self.body, arguments))
 
     def with_files(self, body: str) -> str:
-        """Return a body with its placeholders filled, followed by the skill's folder and files."""
+        """Return a filled text of the skill, followed by the skill's folder and files.
+
+        ``body`` is the text, in which the placeholders are already filled.
+        """
         if self.folder is None:
             return body
         lines = [body, "", f"Paths in this skill are relative to {self.folder}"]
@@ -81,7 +83,7 @@ class Skill:
 
 
 class SkillInput(ToolInput):
-    """Arguments of ``skill``."""
+    """Arguments of the ``skill`` tool."""
 
     name: str
     arguments: SkipJsonSchema[str] = ""

@@ -23,7 +23,7 @@ TITLE_CHARS = 60
 
 
 class TaskInput(ToolInput):
-    """Arguments of ``task``."""
+    """Arguments of the ``task`` tool."""
 
     agent: str = "explore"
     task: str = Field(description="All it needs to know")
@@ -57,8 +57,8 @@ class TaskTool(Tool[TaskInput]):
         starts_agents=True,
     )
     read_only: ClassVar[bool] = True
-    # The call itself changes nothing, because the subagent's own calls are checked and recorded one
-    # by one.
+    # The call counts as read-only, because the subagent's own calls are checked and recorded one by
+    # one.
 
     def needs(self, arguments: TaskInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         return (PermissionNeed(Permission.TASK, self._agent(arguments, context), arguments.task),)

@@ -46,7 +46,7 @@ _OTHER_NAMES = {
     "canceled": "cancelled",
     "doing": "in_progress",
 }
-"""The status that is meant by each other name which models use for a status."""
+"""The to-do status for each other name that models give to a status."""
 
 
 class TodoStatus(StrEnum):
@@ -83,7 +83,7 @@ class Todo:
 
 
 class TodoInput(ToolInput):
-    """Arguments of ``todo``."""
+    """Arguments of the ``todo`` tool."""
 
     todos: str = Field(description="Lines: [ ] pending, [>] in progress, [x] done, [-] cancelled")
 
@@ -159,10 +159,10 @@ def parse(text: str) -> tuple[Todo, ...]:
 def current_todos(path: Sequence[Entry]) -> tuple[Todo, ...]:
     """Return the to-do list at the end of a session path; the list is empty if there is none.
 
-    This is the newest result of the ``todo`` tool, or the list that a newer branch summary carries.
-    A list that a compaction carries counts only if the path contains neither, because the entries
-    that the compaction kept are newer than its summary, although they come before it on the path.
-    ``path`` may be only the part that a request needs.
+    The list is the newest result of the ``todo`` tool, or the list that a newer branch summary
+    contains. A list that a compaction contains is used only if the path contains neither, because
+    the entries that the compaction kept are newer than its summary, although they come before it on
+    the path. ``path`` may be only the part that a request needs.
     """
     carried: str | None = None
     for entry in reversed(path):
@@ -211,5 +211,5 @@ def _line(item: Any) -> str:
 
 
 def _state(state: Iterable[StateText]) -> str | None:
-    """Return the to-do list that a summary carries, as text; None if the summary carries none."""
+    """Return the to-do list that a summary contains, as text; None if it contains none."""
     return next((item.text for item in state if item.tool == _NAME), None)

@@ -40,7 +40,7 @@ _AROUND = 2
 
 
 class WebFetchInput(ToolInput):
-    """Arguments of ``webfetch``."""
+    """Arguments of the ``webfetch`` tool."""
 
     url: str
     offset: int = Field(default=1, ge=1)
@@ -187,7 +187,7 @@ def _rest(truncation: Truncation) -> str:
 
 
 def _is_utf8(body: bytes) -> bool:
-    """Return True if the beginning of a body is UTF-8."""
+    """Return True if a page's body is UTF-8, judged by its first ``_SNIFFED_BYTES`` bytes."""
     try:
         body[:_SNIFFED_BYTES].decode("utf-8")
     except UnicodeDecodeError as error:

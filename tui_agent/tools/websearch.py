@@ -20,7 +20,7 @@ NOTHING = "[No page was found.]"
 
 
 class WebSearchInput(ToolInput):
-    """Arguments of ``websearch``."""
+    """Arguments of the ``websearch`` tool."""
 
     query: str
     domains: list[str] = Field(default_factory=list)

@@ -30,7 +30,7 @@ from tui_agent.tools.paths import Location
 
 
 class WriteInput(ChangeInput):
-    """Arguments of ``write``."""
+    """Arguments of the ``write`` tool."""
 
     content: str
 

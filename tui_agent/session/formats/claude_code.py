@@ -114,9 +114,10 @@ def _subagent(path: Path, parent: "Reader", source: SourceFile) -> IncomingSessi
 
 
 def _facts_of(path: Path) -> Node:
-    """Return the JSON object in a subagent's ``.meta.json``, which names the call and the kind.
+    """Return the JSON object in a subagent's ``.meta.json``, which names its call and kind.
 
-    Returns an empty object if there is no readable file. Older versions of Claude Code wrote none.
+    The call is the one that started the subagent. Returns an empty object if there is no readable
+    file. Older versions of Claude Code wrote none.
     """
     try:
         return SourceFile(path).document()
@@ -125,7 +126,10 @@ def _facts_of(path: Path) -> Node:
 
 
 class Reader(BlockReader):
-    """Builds the session of a file, merging an answer's lines and chaining its tool results."""
+    """Builds a session from a file of Claude Code.
+
+    The lines of an answer are merged, and its tool results become a chain.
+    """
 
     program = "Claude Code"
     reads_subagent: ClassVar = False
@@ -178,7 +182,7 @@ class Reader(BlockReader):
                 self.leave_out("line of a subagent")
             elif node.text("uuid") in self._read:
                 # Claude Code's /branch, and a second /compact, write all lines again, and the first
-                # of these lines has no parent.
+                # of these lines has no parent. The repeated lines are left out.
                 self.leave_out("line that was written twice")
             else:
                 self._read.add(node.text("uuid"))

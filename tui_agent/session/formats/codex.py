@@ -75,14 +75,15 @@ class Rollout:
     name: str = ""
     """The id by which later rollout files refer to this one."""
     thread: str = ""
-    """The id of the thread."""
+    """Id of the thread to which the rollout belongs."""
     at: int = 0
     """Time at which the file was created, in milliseconds since the epoch."""
     base: tuple[str, int] | None = None
     """The name of the rollout that this one continues, and the number of the first line in that
     rollout that isn't part of the history. None if this rollout continues no other one."""
     end: int | None = None
-    """Number of the first line that is not read any more; None if all lines are read."""
+    """Number of the first line that is not read any more, because the thread continues in another
+    file. None if all lines are read."""
 
 
 def rollouts_of(source: SourceFile) -> list[Rollout]:
@@ -123,7 +124,7 @@ def _lineage(first: Rollout) -> list[Rollout]:
 
 
 def _named(near: Rollout, name: str) -> Iterator[Rollout]:
-    """Yield the rollouts with the id ``name`` in their file names, except ``near``.
+    """Yield the rollouts with the id ``name`` in their file names, except the file ``near``.
 
     Searches the directories around ``near``. If ``near`` has been renamed, yields the files in its
     directory that have the id in their first bytes. Yields nothing if ``name`` is not an id.
@@ -173,7 +174,7 @@ class _Position:
     """The reader's state at the place in a rollout file at which a later rollout continues."""
 
     last: int | None = None
-    """The last entry's id."""
+    """Id of the last entry that was made from the lines before the place."""
     model: str = ""
     turns: tuple[tuple[int | None, str], ...] = ()
     """The messages that the user has written so far, as in ``Reader._turns``."""
@@ -203,7 +204,7 @@ class Reader(SessionReader):
         consists of the earlier rollout's name and the number of the first line that the later
         rollout leaves out."""
         self._used = 0
-        """Numbers of tokens of the last request and its answer."""
+        """Number of tokens of the last request and its answer together."""
 
     def read(self) -> IncomingSession:
         rollouts = rollouts_of(self.source)
@@ -232,7 +233,7 @@ class Reader(SessionReader):
     def _rollout(self, rollout: Rollout, wanted: list[int], *, of_thread: bool) -> None:
         """Read the lines of a rollout file, and store the reader's state at the given places.
 
-        ``wanted`` has the ordinals, ascending, of the lines before which the state is stored.
+        ``wanted`` contains the ordinals, ascending, of the lines before which the state is stored.
         ``of_thread`` is False for a rollout of another thread, whose header is not used.
         """
         for node in rollout.source.lines():
@@ -367,7 +368,8 @@ class Reader(SessionReader):
         if not isinstance(arguments, str):
             arguments = arguments or {}
         elif item.text("type") == "custom_tool_call":
-            # This tool takes plain text, but other providers accept only JSON objects as arguments.
+            # This tool takes plain text, which is put into a JSON object, because other providers
+            # accept only objects as arguments.
             arguments = {"input": arguments}
         self._say(self.call(call_id, tool, arguments), at)
 

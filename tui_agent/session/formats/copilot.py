@@ -43,7 +43,7 @@ def project_of(source: SourceFile) -> str:
 
 
 class Reader(SessionReader):
-    """Builds the session of a file.
+    """Builds a session from a file of Copilot CLI.
 
     The event of an image comes before the message that refers to the image.
     """
@@ -136,8 +136,8 @@ class Reader(SessionReader):
         for request in data.nodes("toolRequests"):
             arguments = request.value.get("arguments")
             if isinstance(arguments, str):
-                # This tool takes plain text, but other providers accept only JSON objects as
-                # arguments.
+                # This tool takes plain text, which is put into a JSON object, because other
+                # providers accept only objects as arguments.
                 arguments = {"input": arguments}
             calls.append(
                 self.call(request.text("toolCallId"), request.text("name"), arguments or {})

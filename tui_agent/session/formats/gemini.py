@@ -118,7 +118,8 @@ class GeminiReader(SessionReader):
         for call in calls:
             call_id = call.text("id", "")
             for block in self._blocks(call, "result"):
-                # After a compression, the list has the responses of all calls of the answer.
+                # After Gemini CLI compressed the chat, each call lists the responses of all the
+                # answer's calls.
                 response = block.node("functionResponse")
                 if response.value and response.text("id", "") in {"", call_id}:
                     status = call.text("status", "")
@@ -141,7 +142,7 @@ class GeminiReader(SessionReader):
                 parts.append(TextPart(text=block.text("text")))
             else:
                 self.leave_out("part of an answer that is neither text nor call")
-        # After a compression, the calls are in the content too.
+        # After Gemini CLI compressed the chat, the content contains the calls, too.
         known = {part.call_id for part in parts if isinstance(part, ToolCallPart)}
         for call in message.nodes("toolCalls"):
             if call.text("id", "") not in known:
@@ -233,10 +234,11 @@ class Reader(GeminiReader):
         return self.finish(name=name, cwd=project_of(self.source), title=title, created_at=created)
 
     def _go_back(self, name: str) -> None:
-        """Continue the chat before a message, or from its start if the message is unknown."""
+        """Go back to before a message, or to the start of the chat if the message is unknown."""
         before, _after = self._spans.get(name, (None, None))
         self.pass_over(None, before)
-        # Forget the dropped messages, so that a message with one of their ids is added again.
+        # Forget the messages that the chat dropped, so that a message with one of their ids is
+        # added again.
         self._entries = {
             name: entry for name, entry in self._entries.items() if entry <= (before or 0)
         }
@@ -262,8 +264,8 @@ class Reader(GeminiReader):
             if name in self._spans and before == self.last:
                 self.pass_over(None, after)
             else:
-                # The message is added again, so the message's id no longer refers to the earlier
-                # entry.
+                # The message is added again, so forget the earlier entry to which the message's id
+                # refers.
                 self._entries.pop(name, None)
                 self._spans.pop(name, None)
                 self._message(message)

@@ -172,8 +172,8 @@ class _Page:
         self._markdown = MarkdownIt("commonmark", {"html": False}).enable(
             ["table", "strikethrough"]
         )
-        # An image that is loaded from another server would reveal to that server who reads the
-        # page.
+        # Images are left out, because an image that is loaded from another server would reveal to
+        # that server who reads the page.
         self._markdown.disable("image")
 
     def blocks(self, section: Section) -> Iterator[str]:

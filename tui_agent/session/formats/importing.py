@@ -49,7 +49,7 @@ class DetectedFile:
     format: str
     """Name of the format, as given to the option ``--from``."""
     program: str
-    """The program's name for the user."""
+    """Name, as shown to the user, of the program that wrote the file."""
     project: str
     """The working directory of the file's sessions; "" if the file doesn't name it.
 
@@ -103,13 +103,13 @@ def is_own_file(path: Path, home: Path, environ: Mapping[str, str] = os.environ)
 
 
 def _places(row: Format, home: Path, environ: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
-    """Yield the directories in which a program keeps its files, each with the files' pattern."""
+    """Yield the directories in which a program keeps session files, each with their pattern."""
     for variable, below_home, pattern in row.places:
         yield Path((variable and environ.get(variable)) or home / below_home), pattern
 
 
 def _project(row: Format, path: Path) -> str:
-    """Return the working directory of the sessions in a file; "" if the file doesn't name it."""
+    """Return the working directory of a file's sessions; "" if the file doesn't name it."""
     source = SourceFile(path, skip_damaged=True)
     try:
         if (project_of := row.function("project_of")) is not None:
@@ -130,7 +130,7 @@ class ImportChange(StrEnum):
     MORE = "more"
     """The session was already stored, and the new entries in the file were added."""
     KNOWN = "known"
-    """All entries were already stored."""
+    """All entries of the imported session were already stored."""
     COPY = "copy"
     """The stored session's entries differ from the file's, so a new session was stored."""
 
@@ -146,7 +146,7 @@ class Imported:
     """Name, as shown to the user, of the program that wrote the session."""
     came: ImportChange
     entries: int
-    """Number of entries that were added."""
+    """Number of entries that the import added."""
     left_out: Counter[str] = field(default_factory=Counter)
     """How many parts of the file were left out, by the kind of part."""
     damaged: list[int] = field(default_factory=list)
@@ -194,7 +194,7 @@ def _format(file: SourceFile, source: str | None) -> Format:
 
 
 def _read(row: Format, file: SourceFile) -> Iterator[Sequence[IncomingSession]]:
-    """Yield groups of sessions to store together, each a session and its subagents' sessions.
+    """Yield the sessions of a file in groups, each of which is stored as a whole or not at all.
 
     The first session of each group has the list of the file's damaged lines.
     """
@@ -270,7 +270,7 @@ def _directory_in(place: Path, named: str) -> str:
 
 @frozen
 class _SessionImport:
-    """Stores sessions inside a transaction.
+    """Stores imported sessions inside a transaction.
 
     If a copy is stored, its id depends on ``digest``, the SHA-256 of the file. If ``digest`` is "",
     the id depends on the session's content instead.
@@ -361,7 +361,7 @@ class _SessionImport:
         )
 
     def _store(self, session: IncomingSession, number: int, first: int) -> None:
-        """Store the entries from the index ``first`` on, all labels, and the row of the session."""
+        """Store a session's entries from the index ``first`` on, its labels, and its row."""
         entries = session.entries
         at = session.created_at or self.store.clock()
         for start in range(first, len(entries), _BATCH):
@@ -417,7 +417,7 @@ class _SessionImport:
         return True
 
     def _bring_back(self, number: int) -> None:
-        """Undelete a session."""
+        """Restore a deleted session."""
         self.connection.execute(
             "UPDATE sessions SET deleted_at = NULL, deleted_by = NULL WHERE number = ?", (number,)
         )
@@ -440,7 +440,7 @@ class _SessionImport:
 
 
 def _first_words(session: IncomingSession) -> str:
-    """Return the beginning of the user's first message as a title; "" if there is no message."""
+    """Return the beginning of the user's first message, for use as a title; "" if there is none."""
     for entry in session.entries:
         if is_by_user(entry):
             words = " ".join(typed_text(entry.parts).split())

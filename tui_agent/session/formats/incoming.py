@@ -227,7 +227,7 @@ class SessionReader:
     """
 
     program: ClassVar[str]
-    """The program's name for the user."""
+    """Name, as shown to the user, of the program that wrote the records."""
 
     def __init__(self, source: SourceFile) -> None:
         self.source = source
@@ -285,7 +285,7 @@ class SessionReader:
         """Skip a record that doesn't become an entry; attach its children to the entry ``place``.
 
         ``name`` is the record's name, or None. ``place`` is an entry's id, or None for the
-        beginning of the session. That entry becomes the last entry.
+        beginning of the session. The entry ``place`` becomes the last entry.
         """
         if name is not None:
             self._places[name] = place
@@ -457,6 +457,6 @@ class BlockReader(SessionReader):
 
 
 def split(parts: Sequence[TextPart | ImagePart]) -> tuple[str, tuple[ImagePart, ...]]:
-    """Split parts into their texts, joined by line feeds, and their images."""
+    """Split the parts of a message into their texts, joined by line feeds, and their images."""
     text = joined_text(parts)
     return text, tuple(part for part in parts if isinstance(part, ImagePart))

@@ -93,7 +93,8 @@ def write_codex(copy: SessionCopy, put: _Put) -> None:
     for entry in _seen(copy):
         for item in _codex_items(copy, entry):
             line("response_item", item, entry.created_at)
-        # Codex shows events on the screen and sends items to the model.
+        # Codex sends items to the model, but shows events on the screen, so messages are written as
+        # both.
         if isinstance(entry, AssistantEntry) and entry.text:
             line("event_msg", {"type": "agent_message", "message": entry.text}, entry.created_at)
         elif is_by_user(entry):
@@ -107,8 +108,8 @@ def write_codex(copy: SessionCopy, put: _Put) -> None:
 def _seen(copy: SessionCopy) -> Iterator[Entry]:
     """Yield those entries of the path to the leaf that no summary has replaced.
 
-    After a compaction, these are the last summary, the entries that were kept with it, and all
-    later ones. Entries that were cleared, hidden or edited are yielded as they were stored.
+    After a compaction, the entries are the last summary, the entries that were kept with it, and
+    all later ones. Entries that were cleared, hidden or edited are yielded as they were stored.
     """
     path = copy.path()
     last = next((entry for entry in reversed(path) if isinstance(entry, CompactionEntry)), None)

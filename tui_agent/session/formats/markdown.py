@@ -74,7 +74,7 @@ def facts_of(copy: SessionCopy) -> tuple[str, list[str], str]:
 
 
 def sections_of(copy: SessionCopy, *, whole: bool) -> list[Section]:
-    """Return the path to the leaf as one section, or with ``whole`` the sections of the tree.
+    """Return the path to the leaf as one section or, with ``whole``, the sections of the tree.
 
     In a tree, each section is followed by the sections below it, the current branch first.
     """
@@ -166,7 +166,7 @@ def when(milliseconds: int) -> str:
 
 
 def joined(*parts: str) -> str:
-    """Return the parts that are not empty, joined by " · "."""
+    """Return the texts that are not empty, joined by " · "."""
     return " · ".join(part for part in parts if part)
 
 

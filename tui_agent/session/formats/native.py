@@ -112,7 +112,7 @@ class LineReader:
         self._skip_damaged = skip_damaged
         self._sessions: list[IncomingSession] = []
         self._ids: list[int] = []
-        """Ids of the current session's entries, ascending."""
+        """Ids of the entries read so far in the current session, ascending."""
         self._type_before: object = None
         """Type of the last line of the file that was not damaged."""
         self._after_damage = False
@@ -121,7 +121,7 @@ class LineReader:
         """Whether the line that begins the current session was damaged."""
 
     def read(self, nodes: Iterable[Node | None]) -> list[IncomingSession]:
-        """Return the sessions in the lines of a file; None stands for a damaged line.
+        """Return the sessions in the lines of a file, in which None stands for a damaged line.
 
         Raises:
             ImportRefused: a line is invalid, or the file is not complete.
@@ -235,9 +235,9 @@ class LineReader:
                 session.left_out[f"“{kind[:40]}” line"] += 1
 
     def _known(self, node: Node, key: str) -> int | None:
-        """Return the entry id in a line, None if it has none.
+        """Return the id of an earlier entry that a line names; None if the line names none.
 
-        An id that no earlier entry has is refused.
+        Raises ImportRefused if there is no earlier entry with the id.
         """
         entry_id = _optional(node, key)
         if entry_id is not None and self._nearest(entry_id) != entry_id:
@@ -262,9 +262,9 @@ class LineReader:
             raise node.refuse(f"the entry number #{entry.id} is used twice or out of range")
         if not (0 <= entry.tokens < _MAX_NUMBER and 0 <= entry.created_at < END_OF_TIME):
             raise node.refuse("the entry's tokens or time are out of range")
-        # A wrong clock can cause a time in the future. The prompt cache would then seem to be still
-        # kept by the provider, and the system prompt written by the file's program would be used
-        # for a long time.
+        # A wrong clock can cause a time in the future, which is replaced with the current time.
+        # Otherwise the prompt cache would seem to be still kept by the provider, and the system
+        # prompt written by the file's program would be used for a long time.
         entry = entry.model_copy(update={"created_at": min(entry.created_at, now())})
         if self._ids and entry.id <= self._ids[-1]:
             raise node.refuse(f"entry #{entry.id} must come before entry #{self._ids[-1]}")

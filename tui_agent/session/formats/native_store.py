@@ -42,7 +42,8 @@ def is_file(source: SourceFile) -> bool:
         return source.is_database
     if not is_there(source.path.with_name(f"{source.path.name}-wal")):
         return False
-    # If the program was killed during its first session, all data is still in the write-ahead log.
+    # The file must be opened as a database, because if the program was killed during its first
+    # session, all data is still in the write-ahead log.
     with source.database() as connection:
         return bool(connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID)
 
@@ -82,8 +83,8 @@ def _copied(path: Path, place: Path) -> Path:
     Returns the path of the copy.
     """
     target = place / "sessions.db"
-    # If there is no write-ahead log, no program has the session file open, and SQLite can read the
-    # file without creating other files beside it.
+    # With ``immutable``, SQLite can read the file without creating other files beside it. This is
+    # safe if there is no write-ahead log, because no program then has the session file open.
     how = "mode=ro&immutable=1"
     if is_there(path.with_name(f"{path.name}-wal")):
         how = "mode=ro"

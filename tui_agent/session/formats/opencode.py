@@ -47,7 +47,7 @@ _TABLES = {
 """The tables and columns by which OpenCode's database is recognised."""
 
 _DEPTH = 3
-"""Number of folders that contain a file of OpenCode's storage, including the folder "storage"."""
+"""Depth of a file in OpenCode's storage, in folders, including the folder "storage"."""
 _RECORDS = frozenset({"session", "message", "part"})
 """Folders of OpenCode's storage that contain sessions, messages and their parts."""
 _Message = Callable[[str], Node]
@@ -182,7 +182,7 @@ def _bytes(value: object) -> bytes:
 
 
 def _is_stored(source: SourceFile) -> bool:
-    """Return True if a file's suffix and folders match the storage of versions before 1.2."""
+    """Return True if a file's suffix and folders match the storage of OpenCode before 1.2."""
     folders = source.path.absolute().parts[-4:-1]
     return (
         source.path.suffix == ".json"
@@ -304,7 +304,8 @@ class _Reader(SessionReader):
         if url.startswith("data:"):
             self.leave_out("attachment that is not an image")
             return None
-        # The content of the file, as the model saw it, is in a separate text part.
+        # The text is empty, because the file's content, as the model saw it, is in a separate text
+        # part.
         return FilePart(path=name or url[:200], text="")
 
     def _assistant(self, info: Node, message: Node) -> None:

@@ -49,7 +49,7 @@ def is_line(node: Node) -> bool:
 
 
 class Reader(BlockReader):
-    """Builds the session of a file, with one entry for each record of a known kind."""
+    """Builds a session from a file of Pi, with one entry for each record of a known kind."""
 
     program = "Pi"
     call_block = "toolCall"

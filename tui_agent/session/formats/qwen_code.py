@@ -22,7 +22,10 @@ def is_line(node: Node) -> bool:
 
 
 class Reader(GeminiReader):
-    """Builds the session of a file, by adding each line's message below the line's parent."""
+    """Builds a session from a file of Qwen Code.
+
+    Each line's message is added below the line's parent.
+    """
 
     program = "Qwen Code"
     provider = "dashscope"
@@ -46,7 +49,8 @@ class Reader(GeminiReader):
         content = {"content": message.value.get("parts", [])}
         match kind := node.text("type", ""):
             case "user":
-                # Notes by the program about background work and timers have a subtype.
+                # Notes by the program about background work and timers are in the user's role, with
+                # a subtype.
                 subtype = node.text("subtype", "")
                 self.add_user(
                     Node(content, node.where), at, f"qwen-code:{subtype}" if subtype else None

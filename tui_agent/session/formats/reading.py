@@ -35,18 +35,19 @@ _PROBLEM_CHARS = 300
 description may quote the file."""
 
 END_OF_TIME = 253_370_764_800_000
-"""Beginning of the year 9999, in milliseconds since the epoch."""
+"""Beginning of the year 9999, in milliseconds since the epoch. Times in imported files must be
+earlier."""
 
 
 class ImportRefused(StoreError):  # noqa: N818 - states a condition, like its siblings
-    """A file can't be imported.
+    """Raised if a file can't be imported.
 
     The message says what is wrong, with the file's name and, for a line, its number.
     """
 
 
 class NoConversation(ImportRefused):
-    """A file holds no conversation to import.
+    """Raised if a file contains no conversation to import.
 
     The file has no known format, contains no messages, or contains only records that belong to a
     session in another file.
@@ -68,7 +69,7 @@ class Node:
         self.where = where
 
     def refuse(self, problem: str) -> ImportRefused:
-        """Return the error to raise for a problem at this place."""
+        """Return the error to raise for a problem at this place in the file."""
         return ImportRefused(f"{self.where}: {one_line(problem, _PROBLEM_CHARS)}.")
 
     def has(self, key: str) -> bool:
@@ -121,10 +122,10 @@ class Node:
         return value
 
     def time(self, key: str) -> int:
-        """Return a time in milliseconds since the epoch, from such a number or ISO 8601 text.
+        """Return the time under a key in milliseconds since the epoch.
 
-        Returns 0 if the time is missing. The time must be before the year 9999, so that it can be
-        shown in every time zone.
+        The time in the file is such a number or ISO 8601 text. Returns 0 if the time is missing.
+        The time must be before the year 9999, so that it can be shown in every time zone.
         """
         value = self.value.get(key)
         time = END_OF_TIME
@@ -139,7 +140,7 @@ class Node:
 
 
 NOTHING = Node({}, "")
-"""An empty JSON object, used if the file contains no object in a place."""
+"""An empty JSON object, used in place of an object that the file doesn't contain."""
 
 
 def _named(value: object) -> str:
@@ -228,7 +229,7 @@ class SourceFile:
     _head: bytes | None = None
 
     def attempt(self, read: Callable[[], T]) -> T | None:
-        """Read one of several sessions and return the result; None if this raises `ImportRefused`.
+        """Read one of the file's sessions and return it, or None if this raises `ImportRefused`.
 
         The error is added to ``refused``.
         """

@@ -32,9 +32,9 @@ class Format:
     """
 
     name: str
-    """The value of ``--from``."""
+    """Name of the format, as given to the option ``--from``."""
     program: str
-    """The program's name for the user."""
+    """Name, as shown to the user, of the program that writes the files."""
     module: str
     file_names: tuple[str, ...] = ("*.jsonl",)
     """Patterns for the names of the program's session files, used to import a whole directory."""

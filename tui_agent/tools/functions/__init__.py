@@ -1,1 +1,1 @@
-"""Tools made from typed Python functions of add-ons, tool files, and users of the library."""
+"""Makes tools from typed functions, which come from add-ons, tool files or users of the library."""

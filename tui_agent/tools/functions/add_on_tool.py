@@ -25,7 +25,7 @@ _is_add_on: ContextVar[bool] = ContextVar("is_add_on", default=False)
 
 
 class AddOnError(UserFacingError):
-    """A function that an add-on registers can't become a tool; the message says why."""
+    """Raised if a function that an add-on registers can't become a tool; the message says why."""
 
 
 class AddOnTool(FunctionTool):

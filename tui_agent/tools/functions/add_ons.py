@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 # The module that creates tools from functions is imported only if an add-on is installed.
 
 GROUP = "tui_agent.add_ons"
-"""The group of entry points that add-ons declare."""
+"""Name of the group of entry points in which packages declare add-ons."""
 MAX_BYTES = 1_000_000
 """Maximum number of bytes that are read from an ``entry_points.txt`` file."""
 LOAD_SECONDS = 20.0
 """Time limit, in seconds, for importing an add-on and registering its tools."""
 EVERY = "*"
-"""Value in the list of distributions to leave out that stands for all distributions."""
+"""Value that stands for all distributions in the list of distributions that are left out."""
 _PLACES = ("site-packages", "dist-packages")
 """Names of directories on ``sys.path`` that contain installed distributions. The current working
 directory is skipped even if it has such a name, because it may be an untrusted project."""

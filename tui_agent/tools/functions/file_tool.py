@@ -64,7 +64,7 @@ main()
 
 
 class DeclaredNeeds(BaseModel):
-    """The access that a tool file's functions need, which the file declares with constants."""
+    """The access that a tool file's functions need, as declared by constants in the file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -226,11 +226,11 @@ class FileTool(DynamicTool):
 
 
 def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> View:
-    """Return the view of a call with read access to all that a tool file's process imports.
+    """Return a call's view with read access to all that a tool file's process imports.
 
-    The view says what the process can access. Added are Python, this package, pydantic, and the
-    file's directory. Without a sandbox, the view is returned unchanged. The function reads the file
-    system, so call it in a thread.
+    The view says what the process can access. Python, this package, pydantic and the file's
+    directory are added to it. Without a sandbox, the view is returned unchanged. The function reads
+    the file system, so call it in a thread.
     """
     if sandbox is None:
         return context.view
@@ -242,7 +242,7 @@ def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> V
 
 
 def _place(text: str) -> Path | None:
-    """Resolve and return a declared path; None if it is relative, which means the project."""
+    """Return a declared path, resolved; None if it is relative, which means the project."""
     path = at_home(text)
     if path.is_absolute():
         return Path(os.path.realpath(path))
@@ -250,7 +250,7 @@ def _place(text: str) -> Path | None:
 
 
 def _places(texts: Iterable[str]) -> list[Path]:
-    """Resolve and return those declared paths that are absolute or begin with ``~``."""
+    """Return the declared paths that are absolute or begin with ``~``, resolved."""
     places = []
     for text in texts:
         place = _place(text)
@@ -260,7 +260,7 @@ def _places(texts: Iterable[str]) -> list[Path]:
 
 
 class Answer(BaseModel):
-    """The answer of a tool file's process.
+    """The answer that a tool file's process gives to a request.
 
     A process that failed sets ``error``, ``line`` and ``frames``. The answer to a call contains
     ``text`` and ``images``. The answer to a request to describe the file contains ``tools``,
@@ -345,7 +345,7 @@ async def run_file(  # noqa: PLR0913 - a file and how to run it
 
 @lru_cache(maxsize=1)
 def _import_places() -> tuple[str, ...]:
-    """Return this package's directory, and the directory from which pydantic is imported."""
+    """Return the directories from which a tool file's process imports this package and pydantic."""
     spec = find_spec("pydantic")
     libraries = []
     if spec is not None and spec.origin:
@@ -354,7 +354,7 @@ def _import_places() -> tuple[str, ...]:
 
 
 def _answer(descriptor: int) -> Answer | None:
-    """Return the process's answer from an open file; None if it is empty or invalid.
+    """Read the answer of a tool file's process from an open file; None if it is empty or invalid.
 
     Raises ToolError if the answer is larger than ``MAX_ANSWER_BYTES``.
     """

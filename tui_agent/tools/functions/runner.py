@@ -57,7 +57,8 @@ def main() -> None:
         sys.stderr.write("\n  ".join([_error_text(error), *said["frames"]]) + "\n")
     if os.getpid() != process:
         os._exit(0)  # the function has forked, and this is the child: only the parent answers
-    # File names that aren't UTF-8 contain lone surrogates, which UTF-8 can't encode.
+    # File names that aren't UTF-8 contain lone surrogates, which UTF-8 can't encode, so they are
+    # replaced.
     data = json.dumps(said, ensure_ascii=False).encode(errors="replace")
     os.ftruncate(answer, 0)
     while data:
@@ -104,8 +105,8 @@ def _load(path: Path, source: str) -> ModuleType:
 def _functions(module: ModuleType) -> list[Callable[..., Any]]:
     """Return the functions of a tool file's module that become tools, in their order in the file.
 
-    These are the functions that ``__all__`` names. If the module has no ``__all__``, they are the
-    functions with a docstring and a public name that the file itself defines.
+    The functions that ``__all__`` names become tools. If the module has no ``__all__``, all
+    functions with a docstring and a public name that the file itself defines become tools.
     """
     named = getattr(module, "__all__", None)
     held = vars(module)

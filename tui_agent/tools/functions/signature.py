@@ -31,7 +31,7 @@ _SIGNATURES = (
 
 
 class FunctionError(ValueError):
-    """A function can't become a tool, can't take the arguments, or returned an unusable value."""
+    """Raised if a function can't be a tool, can't take the arguments, or returned a bad value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,8 @@ def _field(
         default = ...
     else:
         default = parameter.default
-    # The fields' names are numbered, because pydantic forbids some names.
+    # The fields have numbers as names, because pydantic forbids some names that parameters may
+    # have.
     if name in about:
         described = Field(default, alias=name, description=about[name])
     else:
@@ -151,7 +152,10 @@ def _problem(error: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """A function's value as text and images. Each image is the content of an image file."""
+    """The value that a function returned, as text and images.
+
+    Each image is the content of an image file.
+    """
 
     text: str = ""
     images: tuple[bytes, ...] = ()

@@ -184,7 +184,7 @@ def _offer(file: FoundFile, loaded: LoadedFile, tools: "dict[str, FileTool]") ->
 
 
 async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFile:
-    """Run a tool file with the text ``source`` in a process that describes the file's tools."""
+    """Run a tool file's text ``source`` in a process that returns a description of its tools."""
     from tui_agent.tools.functions.file_tool import run_file, view_of_file
 
     sandbox = place.sandbox
@@ -261,7 +261,10 @@ def _read_description(file: FoundFile, source: str, ended: "EndedFile") -> Loade
 
 
 class _DescribedTool(BaseModel):
-    """A tool's description by the file's process, which is validated because it isn't trusted."""
+    """The description of a tool that a tool file's process sent.
+
+    It is validated, because the process isn't trusted.
+    """
 
     model_config = ConfigDict(defer_build=True)
 

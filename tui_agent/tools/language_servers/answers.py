@@ -1,4 +1,7 @@
-"""Parses the results of requests to language servers, without invalid items, in pure functions."""
+"""Parses the results of requests to language servers in pure functions.
+
+Invalid items are left out.
+"""
 
 import re
 from collections.abc import Iterator
@@ -52,7 +55,10 @@ class Place(BaseModel):
 
 
 class _Symbol(BaseModel):
-    """A ``DocumentSymbol``, ``SymbolInformation`` or ``WorkspaceSymbol``."""
+    """A symbol in one of the three forms of the protocol.
+
+    The forms are ``DocumentSymbol``, ``SymbolInformation`` and ``WorkspaceSymbol``.
+    """
 
     model_config = ConfigDict(defer_build=True)
 

@@ -40,14 +40,17 @@ _HEADER_END = b"\r\n\r\n"
 
 
 class ServerError(Exception):
-    """A server can't be used, or gave no answer.
+    """Raised if a language server can't be used, or gave no answer.
 
     The message has no subject, because callers put it after the server's name.
     """
 
 
 class RefusedError(ServerError):
-    """A server answered a request with an error; ``code`` is the protocol's error code."""
+    """Raised if a language server answered a request with an error.
+
+    ``code`` is the protocol's error code.
+    """
 
     def __init__(self, code: object, said: str) -> None:
         super().__init__(f"refused: {said}")
@@ -274,14 +277,16 @@ class Connection:
                     self._socket, b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
                 )
             except OSError:
-                # The server has probably ended, so its exit code says more than this error.
+                # The server has probably ended. Wait for that, because its exit code says more than
+                # this error.
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_EXIT_SECONDS):
                         await self.ended.wait()
                 self.end("no longer reads its input")
                 raise ServerError(self.why_ended) from None
             except asyncio.CancelledError:
-                # Possibly only a part of the message was sent.
+                # Perhaps only a part of the message was sent, so the connection can't be used any
+                # more.
                 self.end("did not read all of a request")
                 raise
 

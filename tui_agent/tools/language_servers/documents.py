@@ -95,8 +95,8 @@ class Documents:
     async def errors(self, path: Path, text: str) -> list[Finding]:
         """Return the errors that the server reports for a file with the given text.
 
-        [] if there are none, if no report comes in time, or if the server isn't allowed to see the
-        file.
+        Returns [] if there are none, if no report comes in time, or if the server isn't allowed to
+        see the file.
         """
         async with self._updating:
             await self._send_changes()

@@ -14,7 +14,8 @@ MAX_NAMES = 3_000
 """Maximum number of file names that are checked to find a project's languages. Names in the topmost
 directories are checked first."""
 MAX_DEPTH = 4
-"""Maximum depth of the directories in which files are searched to find a project's languages."""
+"""Maximum depth of the directories in which files are looked for to detect a project's languages.
+"""
 _LEFT_OUT = frozenset({"node_modules", "target", "dist", "build", "vendor", "venv", "__pycache__"})
 
 _LOAD_ON_DEMAND = frozenset({"basedpyright", "pyright", "pylsp", "typescript-language-server"})

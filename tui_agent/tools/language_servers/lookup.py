@@ -63,7 +63,8 @@ _METHODS = {
     "callers": ("textDocument/prepareCallHierarchy", "callHierarchyProvider"),
     "hover": ("textDocument/hover", "hoverProvider"),
 }
-"""For each operation, the protocol's request and the capability that a server needs for it."""
+"""For each operation of the ``code`` tool, the protocol's request and the capability that a server
+needs for it."""
 
 
 @frozen
@@ -164,6 +165,7 @@ class Lookup:
             symbols = await self._symbols_in(path)
             found += [Spot(path, symbol.start) for symbol in symbols if symbol.is_called(names)]
         # To find a symbol by name, a server without an index would have to read the whole project.
+        # So it is asked only if too many files seem to declare the name.
         asked = files
         if len(seem) <= MAX_CANDIDATES:
             asked = [path for path in files if self._is_indexed(path)]
@@ -190,11 +192,11 @@ class Lookup:
         raise ToolError(f"The name {name} is in no code file. Search for text with grep.")
 
     async def _in_line(self, question: Question, number: int) -> list[Spot]:
-        """Return a list with the place meant by a question about line ``number``, counted from 1.
+        """Return a list with the place in line ``number`` (from 1) that the question is about.
 
-        This is the place of the symbol or the column that the question names. If the question names
-        neither, it is the place of the line's only word, or of the only name that is declared in
-        the line. Raises ToolError if there is no such place, or more than one declaration.
+        The place is that of the symbol or the column that the question names. If the question names
+        neither, it is that of the line's only word, or of the only name that is declared in the
+        line. Raises ToolError if there is no such place, or more than one declaration.
         """
         path = question.path
         lines = await asyncio.to_thread(lines_in, path)

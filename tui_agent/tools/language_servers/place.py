@@ -1,4 +1,4 @@
-"""Decides which files of a project a language server may see, and converts their URIs."""
+"""Decides which files of a project a language server may see, and converts paths and URIs."""
 
 import os
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from tui_agent.sandbox.view import RuleOfReading
 
 @frozen
 class ServerPlace:
-    """The project for which a server runs, with the server's environment and sandbox."""
+    """The project for which a language server runs, with the server's environment and sandbox."""
 
     project: Path
     environment: Mapping[str, str]

@@ -261,7 +261,7 @@ class LanguageServer:
         loop = asyncio.get_running_loop()
         if not self._has_reported.is_set():
             # Most language servers report right after their start that they are loading the
-            # project.
+            # project, so wait a moment for this report.
             await is_set_in_time(self._has_reported, FIRST_REPORT_SECONDS)
             self._has_reported.set()
         if self._loading and loop.time() < self._loading_deadline:

@@ -21,12 +21,12 @@ MAX_FAILURES = 3
 the session."""
 
 _Key = tuple[Path, str]
-"""The directory of a project, and the name of a language."""
+"""Key of a running server, which is the project's directory and the language's name."""
 
 
 @dataclass
 class LanguageServers:
-    """The running servers by project and language, the most recently used one last."""
+    """Keeps the running servers by project and language, the most recently used one last."""
 
     settings: CodeSettings
     _running: dict[_Key, LanguageServer] = field(default_factory=dict)

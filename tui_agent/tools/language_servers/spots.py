@@ -116,8 +116,8 @@ def words_in(line: str) -> list[str]:
 async def mentions(name: str, root: Path, globs: Sequence[str], *options: str) -> list[Mention]:
     """Return the lines below ``root`` that contain a symbol's name.
 
-    Lines that look like its declaration come first, then lines in files nearer to ``root``.
-    ``globs`` select the files to search, ``options`` are further options for ripgrep.
+    Lines that look like the symbol's declaration come first, then lines in files nearer to
+    ``root``. ``globs`` select the files to search, ``options`` are further options for ripgrep.
 
     Raises:
         ToolError: ripgrep is missing.
