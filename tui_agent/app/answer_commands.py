@@ -1,8 +1,8 @@
 """The ``/answer`` command: replaces the user's answer to a question that the model asked.
 
-The session continues on a new branch: its leaf and the project's files go back to their state
-before the old answer, the new answer is appended, and the agent continues. If files were changed
-outside the session, moves.py asks the user about them.
+The session continues on a new branch. Its leaf and the project's files go back to their state
+before the old answer; then the new answer is appended, and the agent continues. If files were
+changed outside the session, moves.py asks the user about them.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _chosen(path: Sequence[Entry], argument: str) -> ToolResultEntry:
 
 
 def _questions(path: Sequence[Entry], result: ToolResultEntry) -> ModelQuestions:
-    """Return the questions that the tool result ``result`` answers.
+    """Return the model's questions to which the tool result ``result`` is the answer.
 
     Raises `CommandError` if the questions are missing or invalid.
     """
@@ -123,7 +123,10 @@ def _read(arguments: str) -> ModelQuestions:
 
 
 def _former_answers(asked: ModelQuestions, result: ToolResultEntry) -> Mapping[str, Value]:
-    """Return the earlier answers by field name; empty unless every question has an answer."""
+    """Return the user's earlier answers by field name, to fill in when asking again.
+
+    The result is empty unless every question has an answer.
+    """
     lines = [line[2:] for line in result.output.splitlines() if line.startswith("→ ")]
     if len(lines) != len(asked.fields):
         return {}
@@ -137,7 +140,7 @@ def _former_answers(asked: ModelQuestions, result: ToolResultEntry) -> Mapping[s
 
 
 def _others(path: Sequence[Entry], result: ToolResultEntry) -> list[ToolResultEntry]:
-    """Return the tool results that directly follow ``result``.
+    """Return the tool results that directly follow ``result``, to append them after the new answer.
 
     The user's new answer doesn't affect them.
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 Answer = tuple[str, int]
-"""Identifies an answer of a model: the session id, and the entry number within that session."""
+"""Identifies an answer of a model by the session id, and the number of the answer's entry."""
 
 OFFER_SECONDS = 60
 """Number of seconds before the cache expires at which a ping is sent or /compact is offered."""
@@ -38,9 +38,9 @@ class ColdCache:
         """The last answer for which `check` handled the expired cache, with or without a
         warning."""
         self._offered: Answer | None = None
-        """The last answer after which no ping was sent.
+        """The last answer after which the cache was left to expire, because no ping was sent.
 
-        /compact was offered instead if it saved enough tokens.
+        If it saved enough tokens, /compact was offered instead.
         """
         self._is_pinging = False
 
@@ -95,7 +95,7 @@ class ColdCache:
         )
 
     async def _offer(self, agent: "Agent") -> None:
-        """Offer /compact if it makes the next request clearly smaller.
+        """Offer /compact if compacting would make the next request clearly smaller.
 
         The request has to shrink by at least half of ``cache.warn_tokens``.
         """
@@ -120,7 +120,7 @@ class ColdCache:
         )
 
     def _say(self, agent: "Agent", text: str, count: int, difference: str) -> None:
-        """Show ``text`` with the extra cost of ``count`` uncached tokens, and offer /compact.
+        """Show ``text`` and the extra cost of ``count`` uncached tokens, and offer /compact.
 
         ``difference`` is the word after the price, either `` more`` or `` cheaper``.
         """

@@ -34,12 +34,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Handler = Callable[..., Coroutine[Any, Any, None]]
-"""Coroutine function called with the controller and the text after the command's name."""
+"""Type of a command's handler: a coroutine function that runs the command.
+
+It is called with the controller and the text after the command's name.
+"""
 
 _USES = "commands-used.json"
 """Name of the file that counts the uses of each command; the counts order the help page."""
 _ROWS: list[Command] = []
-"""Rows that were registered by the command modules imported so far."""
+"""Rows of the command table that the modules imported so far have added."""
 
 
 async def _no_handler(*_given: Any) -> None:
@@ -61,23 +64,26 @@ class Command:
     """The argument as shown in the help, in brackets if it is optional; "" for none."""
     aliases: tuple[str, ...] = ()
     words: str = ""
-    """Additional search words, separated by commas, such as purposes, or other programs' names."""
+    """Other words by which to find the command, separated by commas.
+
+    For example, these are purposes, or the command's name in other programs.
+    """
     hint: str = ""
     """Label in the footer that lists keys; "" leaves the command out of the footer."""
     needs_screen: bool = False
-    """Whether the command needs the full screen, so that editors and other runs don't offer it."""
+    """Whether the command needs the full screen; editors and other runs then don't offer it."""
     is_early: bool = False
     """Whether the command works before the session store is open."""
     changes_files: bool = False
     """Whether the command itself can change the project's files, without a run of the agent."""
     is_replaceable: bool = False
-    """Whether a user's own command with the same name replaces this command."""
+    """Whether the user can replace this command by defining one of the same name."""
     now: Callable[[Session], str] = lambda _session: ""
     """Returns the help text for a session's current state; "" to show ``help`` instead."""
     place: int = 1_000
-    """Position of the command in lists, ascending.
+    """Number by which commands are sorted in lists, lowest first.
 
-    Commands without a position come last, sorted by module.
+    Commands without a number of their own come last, sorted by module.
     """
     handler: Handler = _no_handler
 
@@ -93,7 +99,7 @@ class Command:
 
 @cache
 def command_table() -> tuple[Command, ...]:
-    """Import all modules ``*_commands``, and return the built-in commands, ordered by place."""
+    """Import all modules ``*_commands``, and return the built-in commands, sorted for lists."""
     package = __name__.rpartition(".")[0]
     for path in sorted(Path(__file__).parent.glob("*_commands.py")):
         import_module(f"{package}.{path.stem}")
@@ -111,7 +117,7 @@ def key_of(name: str, keymap: Mapping[str, str] = MappingProxyType({})) -> str:
 
 
 def remedy_of(name: str, keymap: Mapping[str, str], label: str = "") -> tuple[str, str, str]:
-    """Return a `Remedy` that offers to run a command, with the key from `key_of`.
+    """Return a `Remedy`, which offers with a message to run a command by the key from `key_of`.
 
     If ``label`` is "", the label is the command's name if it has a key, otherwise "".
     """
@@ -156,7 +162,7 @@ def _without_aliases(row: Command, names: AbstractSet[str]) -> Command:
 
 
 def _with_current_help(row: Command, agent: Agent | None) -> Command:
-    """Return ``row`` with its help text for the session's current state, if it has such a text."""
+    """Return ``row`` with the help text that fits the session's current state, if it has one."""
     from tui_agent.session.errors import StoreError
 
     try:

@@ -65,7 +65,7 @@ async def context(controller: Controller, argument: str) -> None:
     model = options.get("model") or agent.model
     directory = ports.directory
     if not path:
-        await agent.context.warm()  # starts no MCP servers, so their tools are missing here
+        await agent.context.warm()  # starts no MCP servers, so their tools are not shown
         path = [*filter(None, [agent.context.preview()])]
     if "request" in options:
         sent = request_bytes(project(path, directory.traits(model), Templates.load(ports.prompt)))
@@ -150,7 +150,7 @@ async def compact(controller: Controller, argument: str) -> None:
         return
     outcome = await agent.compact(focus or None, boundary=boundary)
     if not controller.frontend.has_screen and not agent.running:
-        # On a screen, the agent's events show the compaction, or why there is none.
+        # On a screen, the user sees this from the agent's events.
         if outcome.problem:
             raise CommandError(outcome.problem)
         controller.say(room_made(agent.session.active_path()).sentence)
@@ -200,8 +200,9 @@ async def _preview(
 async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") -> None:
     """Summarise the conversation before an entry.
 
-    With a focus, does so at once, otherwise after a preview, which needs a screen. Tells the user
-    if the entry is not on the current session path, or if the compaction fails.
+    If the user has given a focus, does so at once. Otherwise, shows a preview first, which needs a
+    screen. Tells the user if the entry is not on the current session path, or if the compaction
+    fails.
     """
     agent = controller.idle_agent
     controller.require_writable()
@@ -445,9 +446,9 @@ def reread_settings(controller: Controller) -> None:
 
 
 async def jump(controller: Controller, entry_id: int) -> None:
-    """Scroll to what an entry refers to; does nothing if it refers to nothing.
+    """Scroll to what the entry ``entry_id`` refers to; does nothing if it refers to nothing.
 
-    This is the entry itself for a compaction, and the target for a context edit. For a branch
+    A context edit refers to the edited entry; a compaction is scrolled to itself. For a branch
     summary, opens the tree at the leaf of the summarised branch.
     """
     from tui_agent.session.entries import BranchSummaryEntry, CompactionEntry, ContextEditEntry
@@ -467,9 +468,9 @@ async def jump(controller: Controller, entry_id: int) -> None:
 async def restore(controller: Controller, entry_id: int) -> None:
     """Bring an entry back into the context in full, from the next request on.
 
-    For a context edit, brings back its target. For a prune, brings back every output that it
-    cleared and that is still out of the context. The user is told that what a compaction summarised
-    can't be brought back.
+    For a context edit, brings back the edited entry. For a prune, brings back all outputs that it
+    cleared and that are still out of the context. The user is told that what a compaction
+    summarised can't be brought back.
     """
     from tui_agent.context.view import resolve
     from tui_agent.session.entries import ContextEditEntry, PruneEntry

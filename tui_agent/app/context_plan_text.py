@@ -89,9 +89,9 @@ def written_summary_text(commit: Commit, draft: Draft) -> str:
 
 
 def prune_instead(prunes: Sequence[PrunePlan]) -> str:
-    """Return a sentence that offers clearing outputs instead of compaction.
+    """Return a sentence that suggests clearing old tool outputs instead of compacting.
 
-    The sentence says how many tokens that would free.
+    It says how many tokens this would free.
     """
     count = sum(len(plan.targets) for plan in prunes)
     freed = sum(plan.tokens_freed for plan in prunes)

@@ -30,7 +30,7 @@ CAUSES: dict[str, str] = {
     BreakCause.COLD: "the prompt cache had expired",
     BreakCause.UNKNOWN: "the reason is unknown, which is a bug",
 }
-"""Reasons why a request begins differently from the one before it.
+"""Reasons why a request can't use the whole cache of the previous request.
 
 Each text ends a sentence.
 """
@@ -126,7 +126,10 @@ def request_json(request: ModelRequest) -> str:
 
 
 def block_facts(block: ContextBlock) -> str:
-    """Return one line about a block: entry number, kind, tool, path, tokens, hidden tokens, age."""
+    """Return one line of facts about a block of the request.
+
+    The facts are the entry's number, kind, tool, path, tokens, hidden tokens and age.
+    """
     address = ""
     if block.origin and block.kind not in {"system", "tool_schema"}:
         address = f"#{block.origin[0]}"
@@ -151,11 +154,11 @@ def block_facts(block: ContextBlock) -> str:
 
 
 def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, now: float) -> str:
-    """Return one line with an entry's number, size, context status and its age, cached or not.
+    """Return one line about an entry's context status: number, size in tokens, status and age.
 
-    For an entry that is not sent, or is sent only as part of a summary, the line has only the
-    number and the status. ``block`` is the entry's block in the next request, None if it has none.
-    ``now`` is in seconds since the epoch.
+    The line also says whether the entry is cached. For an entry that is not sent, or is sent only
+    as part of a summary, the line has only the number and the status. ``block`` is the entry's
+    block in the next request, None if it has none. ``now`` is in seconds since the epoch.
     """
     standing = found.of(entry.id, entry.kind)
     words = [f"#{entry.id}"]
@@ -183,7 +186,7 @@ def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, n
 
 
 def block_text(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> str:
-    """Return a block's text as the model sees it, then the entry's own text if that is hidden.
+    """Return a block's text as the model sees it, and after it the entry's text if that is hidden.
 
     ``entry`` is the entry that the block comes from, None if there is none. The result may be "".
     """

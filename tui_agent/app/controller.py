@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from tui_agent.tools.questions import Answer, ModelQuestions, ServerQuestion
 
 MAX_WARNINGS = 100
-"""Maximum number of warnings that are kept; the oldest are dropped first."""
+"""Maximum number of warnings in the list; when it is full, the oldest ones are dropped."""
 
 T = TypeVar("T")
 
@@ -76,13 +76,13 @@ COPYING = "Copying the session …"
 """Message shown while a session is copied, as copying 100,000 entries takes seconds."""
 
 SESSIONLESS_COMMANDS = frozenset({"quit", "help", "doctor"})
-"""Commands that can be used while no session is open."""
+"""Names of the commands that can be used while no session is open."""
 
 _WAYS = (
     (OpenHow.FORK, "Fork it: continue here in a copy"),
     (OpenHow.TAKE_OVER, "Take it over: it becomes read-only in the other program"),
 )
-"""Ways to continue a session that another program has open, each with its label in the question."""
+"""Ways to continue a session that another program has open, and the label of each as an answer."""
 
 _REMEDY: Final = ("", "Send a message to choose how to continue.", "screen.choose_how")
 
@@ -97,7 +97,7 @@ class WarningLog:
     said: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=MAX_WARNINGS))
     """Time (seconds since the epoch) and sentence of each warning, oldest first."""
     unread: int = 0
-    """Number of warnings that were replaced by a newer message since the user last saw the list."""
+    """Number of warnings that a newer message has hidden since the user last saw the list."""
 
     def lines(self) -> list[str]:
         """Return a line for each warning, oldest first: the time of day and the sentence."""
@@ -125,11 +125,14 @@ class Controller:
         self._asks = asyncio.Event()
         self._begun: asyncio.Task[Any] | None = None
         self._opening = asyncio.Lock()
-        """Held while a session is opened, so that only one is opened at a time."""
+        """Lock that is held while a session is opened, so that only one is opened at a time."""
         self._shown = asyncio.Event()
         self._shown.set()
         self.deciding: asyncio.Task[bool | None] | None = None
-        """The newest ``/plan`` task for a proposed plan, even if it has ended; None at first."""
+        """The task of the last ``/plan`` command for a proposed plan, even if it has ended.
+
+        None if there was no such command yet.
+        """
         self.choosing: asyncio.Task[None] | None = None
         """Task that asks for a model at the first start; cancelled once a model is chosen."""
         self.is_leaving = False
@@ -140,7 +143,7 @@ class Controller:
         The time is needed for keys, which can arrive before ``attach`` is called.
         """
         self.agent: Agent | None = None
-        """The agent of the open session; None while no session is open."""
+        """The agent of the open session; None if no session is open."""
         self.race: Race | None = None
         """The open session's race; None if there is none.
 
@@ -160,17 +163,20 @@ class Controller:
         `Frontend.progress` has the current state.
         """
         self.outbox = Outbox(self)
-        """Sends what the user typed into the prompt."""
+        """Sends the messages and commands that the user typed into the prompt."""
         self.attached = asyncio.Event()
-        """Set once ``attach`` has been called. The user can press keys before that."""
+        """Set once ``attach`` has been called.
+
+        The user can already press keys before that.
+        """
         self._pasted: PastedImages | None = None
         self.warnings = WarningLog()
-        """The warnings that ``/doctor`` lists."""
+        """The log of warnings, which ``/doctor`` lists."""
 
     # -- the parts
 
     def attach(self, services: AppServices) -> None:
-        """Give the controller its services; commands that were waiting for them run now."""
+        """Give the controller its services, and run the commands that were waiting for them."""
         self._services = services
         self.clock = services.clock
         self.attached.set()
@@ -211,7 +217,7 @@ class Controller:
         self.frontend.say(message, severity, remedy)
 
     async def ask(self, question: Question[T]) -> T | None:
-        """Ask the user and return the answer; None if they cancel or can't be asked."""
+        """Ask the user a question and return the answer; None if they cancel or can't be asked."""
         self._asks.set()
         self._shown.set()
         return await self.frontend.ask(question)
@@ -221,7 +227,7 @@ class Controller:
         self.frontend.show(page)
 
     async def attempt(self, work: Awaitable[T]) -> T | None:
-        """Await ``work`` and return its result; if it fails, log and show the error.
+        """Await ``work`` and return its result; if it raises an error, log and show the error.
 
         Returns None in that case. The error is shown on the page that covers the conversation, if
         there is one.
@@ -269,14 +275,15 @@ class Controller:
         return self._begun
 
     def _begin(self, name: str, arguments: str, *, at: float) -> asyncio.Task[bool | None]:
-        """Start a command as `begin` does, with ``at`` as the command's value of `requested_at`."""
+        """Start a command as `begin` does; ``at`` is the time at which the user gave it."""
         context = copy_context()
         context.run(requested_at.set, at)
         command = find(name, self.commands)
         if command is not None and self.attached.is_set() and self.frontend.has_screen:
             count_use(self.services.state_dir, command.name)
         if command is None:
-            # The name may still be one of the user's own commands, in a file added since the start.
+            # The user may have added a command of this name since the start, so read the files
+            # again.
             return self.soon(
                 self.outbox.send_command(name, arguments, self.unknown(name, arguments)), context
             )
@@ -288,7 +295,7 @@ class Controller:
             self._shown.set()
 
     async def shown(self) -> None:
-        """Wait until the user's last command has asked or shown something, or has ended."""
+        """Wait until the user's last command has shown something, asked a question, or ended."""
         await self._shown.wait()
 
     async def _run(self, command: Command, arguments: str) -> bool:
@@ -299,7 +306,7 @@ class Controller:
         return True
 
     async def run(self, name: str, arguments: str = "") -> None:
-        """Start a command; return when it is done, or as soon as it asks the user something."""
+        """Start a command; return when it is done, or as soon as it asks the user a question."""
         self._asks.clear()
         task = self.begin(name, arguments)
         asked = asyncio.ensure_future(self._asks.wait())
@@ -372,11 +379,11 @@ class Controller:
     # -- sessions
 
     async def open(self, request: OpenRequest) -> bool:
-        """Open another session in place of the open one; return True if that worked at once.
+        """Open another session in place of the open one; return True if it was opened.
 
-        If it fails, the user is told why and the open session stays. If another program has the
-        requested session open, the user is asked how to continue. If the frontend can't open
-        another session, its `go_to` tells the user what to do.
+        If the session can't be opened, the user is told why and the open session stays. If another
+        program has the requested session open, returns False and asks the user how to continue. If
+        the frontend can't open another session, its `go_to` tells the user what to do.
         """
         from tui_agent.session.errors import SessionHeld, StoreError
 
@@ -395,7 +402,7 @@ class Controller:
         return True
 
     async def open_or_raise(self, request: OpenRequest) -> Agent:
-        """Open another session in place of the open one, and return its agent.
+        """Open another session in place of the open one, and return the agent of the new session.
 
         If another session is already being opened, waits for that first.
 
@@ -407,7 +414,7 @@ class Controller:
             return await self._open_instead(request)
 
     async def _open_instead(self, request: OpenRequest) -> Agent:
-        """Open a session as `open_or_raise` does. The caller holds ``_opening``."""
+        """Do what `open_or_raise` does, while the caller holds the lock ``_opening``."""
         self.frontend.opening()
         aside = self.asides.get(request.session_id or "")
         if aside is not None and request.how is not OpenHow.FORK:
@@ -452,7 +459,7 @@ class Controller:
         try:
             if aside is not None:
                 await aside.shown.wait()
-            # If asking fails, the question counts as cancelled.
+            # If asking fails, `attempt` returns None, and the question counts as cancelled.
             return await self.attempt(ask(self, question)) or Answer()
         finally:
             requested_at.reset(unasked)
@@ -463,7 +470,7 @@ class Controller:
     # -- sessions side by side
 
     async def _leave_open_one(self) -> None:
-        """Take the open session off the screen.
+        """Take the open session off the screen, so that another one can be opened.
 
         If the session is busy and the frontend supports background sessions, it continues in
         ``asides``. Otherwise, it is closed.
@@ -487,7 +494,7 @@ class Controller:
         self.race = None
 
     def _return_to(self, aside: Aside) -> Agent:
-        """Take a session out of ``asides``, with its race and progress; return its agent."""
+        """Bring a background session back, with its race and progress; return its agent."""
         del self.asides[aside.agent.session.id]
         aside.leave()
         self.race = aside.race
@@ -580,7 +587,7 @@ class Controller:
         self.services.close_session(agent.session)
 
     def _stay_without(self, request: OpenRequest) -> None:
-        """If no session is open, keep the request for `retry_opening`.
+        """If no session is open, keep the failed request, so that `retry_opening` can repeat it.
 
         In that case, also puts the texts that were waiting for the session back into the prompt.
         """
@@ -617,7 +624,7 @@ class Controller:
             return False
         try:
             taken: bool = self.agent.session.check_for_take_over()
-        except StoreError:  # the next change of the session reports the error
+        except StoreError:  # reported at the next change of the session
             return False
         if taken:
             sentence = f"Another program took over session {short_id(self.agent.session.id)}. It is read-only here."
@@ -625,9 +632,9 @@ class Controller:
         return taken
 
     async def ask_about_take_over(self) -> None:
-        """Ask the user how to continue a session that another program took over, and do that.
+        """Ask the user how to continue a session that was taken over, and continue it in that way.
 
-        The text stays in the prompt.
+        Another program took the session over. The text stays in the prompt.
         """
         if self.agent is None:
             return
@@ -639,7 +646,8 @@ class Controller:
         if how is not None:
             draft = self.frontend.draft
             await self.open(OpenRequest(session_id, OpenHow(how)))
-            # Opening restores the draft kept for a session, which is older than the prompt's text.
+            # Opening the session has restored its saved draft, which is older than the prompt's
+            # text.
             self.frontend.set_draft(draft)
 
 
@@ -694,7 +702,7 @@ class Outbox:
                 pass
 
     def _intent_of(self, text: str) -> Intent | None:
-        """Parse the prompt's text into an intent (see `parse`); return None if it contains none.
+        """Parse the text that the user typed (see `parse`); return None if there is nothing to do.
 
         ``$name`` at its start is a command if there is a skill with this name.
         """
@@ -713,14 +721,14 @@ class Outbox:
         return command is not None and command.name in SESSIONLESS_COMMANDS
 
     def send_early(self) -> None:
-        """Send the texts that were waiting for a session to open."""
+        """Send the messages and commands that were typed before a session was open."""
         early = self._early
         self._early = []
         for text, follow_up in early:
             self._controller.soon(self.send(text, follow_up=follow_up))
 
     def put_back_early(self) -> None:
-        """Put the texts that were waiting for a session to open back into the prompt."""
+        """Put the texts that were typed before a session was open back into the prompt."""
         early = self._early
         self._early = []
         self._controller.frontend.put_back("\n".join(text for text, _ in early))
@@ -740,7 +748,7 @@ class Outbox:
             controller.say(f"{they} back in the prompt and not sent.")
 
     def send_prepared(self, prepared: Prepared) -> None:
-        """Switch to a message's model and mode, and send the message.
+        """Switch to the model and mode that a message asks for, and send the message.
 
         Warns about mentions that could not be attached. Does nothing without an open session.
         """
@@ -750,15 +758,16 @@ class Outbox:
         agent.switch_for(prepared)
         self.submit(prepared.parts, follow_up=False)
         if prepared.problem is not None:
-            # The line above the prompt is cleared when the run begins.
+            # A message would be cleared from the line above the prompt when the run begins.
             self._controller.frontend.warn(prepared.problem)
 
     async def send_command(self, name: str, arguments: str, complaint: str) -> None:
-        """Send the message that the command ``name`` makes.
+        """Send the model the message that the command ``name`` stands for.
 
         The command is a command file, a skill, a server's prompt, /init or /review. If another
-        session was opened while the message was made, the command goes back into the prompt. Raises
-        `CommandError` with the text ``complaint`` if there is no such command or no open session.
+        session was opened while the message was being prepared, the command goes back into the
+        prompt. Raises `CommandError` with the text ``complaint`` if there is no such command or no
+        open session.
         """
         from tui_agent.agent.preparing import prepare_command
 
@@ -798,13 +807,13 @@ class Outbox:
             self._unsent -= 1
 
     def _put_back_of_another(self, text: str) -> None:
-        """Put a message back into the prompt, because another session was opened meanwhile."""
+        """Put a message back into the prompt, because it was typed for a session that was left."""
         controller = self._controller
         controller.frontend.put_back(text)
         controller.say(SWITCHED, "warning")
 
     async def load(self, text: str) -> Prepared:
-        """Return a message with everything that it mentions attached, without sending it.
+        """Return a message with the files and other things that it mentions, without sending it.
 
         Raises `CommandError` if no session is open.
         """

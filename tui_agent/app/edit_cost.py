@@ -18,7 +18,7 @@ EditAction = Literal["pin", "drop", "mask", "restore", "edit"]
 FIXED = "The prompt and the tools can't be changed here; they come from files."
 
 _OPEN = frozenset({EntryState.LIVE, EntryState.PINNED})
-"""Context statuses in which a block is sent in full."""
+"""Context statuses in which the whole content of a block is sent."""
 _AFTER: dict[str, EntryState] = {
     "pin": EntryState.PINNED,
     "drop": EntryState.DROPPED,
@@ -38,7 +38,7 @@ _VERB = {"pin": "Pin", "drop": "Hide", "mask": "Clear", "restore": "Bring back",
 
 @frozen
 class Edit:
-    """A planned edit of blocks.
+    """A planned context edit, which changes how blocks of the request are sent to the model.
 
     ``places`` are the blocks' positions in the request, ``targets`` the numbers of their entries.
     ``freed`` is the number of tokens by which the request shrinks, negative if it grows. ``reread``
@@ -55,7 +55,7 @@ class Edit:
 def plan_edit(
     blocks: Sequence[ContextBlock], places: Sequence[int], action: EditAction
 ) -> Edit | str:
-    """Plan an edit of the blocks at ``places``, or return why it would change nothing.
+    """Plan an edit of the blocks at ``places``; if it would change nothing, return the reason.
 
     ``action`` says what to do with the blocks, for example to hide them. Skips the system prompt,
     the tools, and blocks that are already in the wanted state.
@@ -68,7 +68,7 @@ def plan_edit(
         return FIXED
     after = _AFTER[action]
     wanted: list[int] = []
-    # Only these of the wanted blocks change the bytes of the request.
+    # Changing the other wanted blocks would leave the request's bytes as they are.
     changed: list[int] = []
     for place in entries:
         block = blocks[place]
@@ -136,7 +136,7 @@ def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
 
 
 def done(edit: Edit) -> str:
-    """Return the sentence to show after a context edit."""
+    """Return the sentence that tells the user what a context edit has done."""
     return f"{_named(edit)} {_DONE[edit.action]} from the next request on."
 
 

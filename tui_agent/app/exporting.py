@@ -51,7 +51,10 @@ _HOMES = re.compile(r"(?<![/\w])((?:/home|/Users|[A-Za-z]:\\+Users)[/\\]+)[^/\\\
 
 
 _LEAST_START = 6
-"""Minimum number of characters left of a secret, cut off at a title's end, for it to be removed."""
+"""Minimum number of characters that must be left of a secret that a title's end cuts off.
+
+If fewer are left, they could be the beginning of any word, and are kept.
+"""
 _ENDINGS = {
     ".md": "markdown",
     ".markdown": "markdown",
@@ -62,7 +65,7 @@ _ENDINGS = {
     ".claude.jsonl": "claude-code",
     ".codex.jsonl": "codex",
 }
-"""Formats by file suffix; the longest match counts.
+"""Export format for each file suffix. If several suffixes match, the longest one counts.
 
 A new file receives the first suffix of its format.
 """
@@ -103,7 +106,7 @@ class ExportOrder:
 
     @property
     def all_branches(self) -> bool:
-        # In a format that is read from top to bottom, the default is only the current branch.
+        # By default, export only one branch in formats that are read from top to bottom.
         one = self.leaf is not None or self.format in {ExportFormat.MARKDOWN, *_FOUND_BY_NAME}
         if self.whole is not None:
             return self.whole
@@ -118,7 +121,8 @@ class ExportOrder:
         if self.format is ExportFormat.CLAUDE_CODE:
             return f"{self.session_id}.jsonl"
         if self.format is ExportFormat.CODEX:
-            # The id of an imported session may contain a time that a datetime can't represent.
+            # Limit the time in the id: the one in an imported session's id may be too large for a
+            # datetime.
             at = min(UUID(self.session_id).int >> 80, END_OF_TIME)
             moment = datetime.fromtimestamp(at / 1_000, tz=UTC)
             return f"rollout-{moment:%Y-%m-%dT%H-%M-%S}-{self.session_id}.jsonl"
@@ -265,7 +269,7 @@ class Scrubber:
         return _HOMES.sub(r"\1[redacted]", text)
 
     def copy(self, copy: SessionCopy) -> SessionCopy:
-        """Return the session without secrets in entries, labels, text blobs, title and directory.
+        """Return a copy without the secrets in entries, labels, text blobs, title and directory.
 
         Blobs that are not text, such as images, stay unchanged.
         """
@@ -285,7 +289,8 @@ class Scrubber:
             self.text, (copy.info.cwd, copy.info.title, copy.info.first_message)
         )
         labels = {entry_id: self.text(label) for entry_id, label in copy.labels.items()}
-        # A title joins the lines of a text, so the patterns may fail to recognise a secret in it.
+        # Search titles for the secrets found elsewhere: a title joins several lines of a text, so
+        # the patterns may not recognise a secret in it.
         shorten = partial(_shortened, secrets=sorted(self._found, key=len, reverse=True))
         for entry in dumped:
             for name in ("title", "preview"):
@@ -312,11 +317,11 @@ class Scrubber:
             return clean.encode("utf-8", "replace")
 
     def _value(self, value: Any, renamed: Mapping[str, str]) -> Any:
-        """Return an entry's value without secrets; ``renamed`` maps old to new blob digests."""
+        """Return a value of an entry without secrets; ``renamed`` maps old to new blob digests."""
         if isinstance(value, str):
             return renamed.get(value) or self.text(value)
         if isinstance(value, dict):
-            # The provider signed the reasoning in its own form, and would reject a changed form.
+            # Keep reasoning unchanged: the provider signed it, and would reject a changed form.
             signed = value.get("type") == "reasoning"
             is_call = value.get("type") == "tool_call"
             found = {}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 MAX_SCANNED: Final = 2_000
-"""Number of newest entries that are searched in full, even inside words.
+"""Number of the newest entries that are searched in full, even for parts of words.
 
 Older entries are looked up in the search index, which finds only the beginnings of words.
 """

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tui_agent.tools.questions import Answer, ModelQuestions, Value
 
 Opened = Literal["outputs", "thinking"]
-"""Kinds of blocks in the conversation; one command opens all blocks of a kind at once."""
+"""Kinds of blocks in the conversation. One command opens or folds all blocks of a kind."""
 Severity = Literal["information", "warning", "error"]
 Remedy = tuple[str, str, str]
 """An action offered with a message: key, label, and the screen action that the key runs."""
@@ -44,9 +44,9 @@ MAX_DIFF_CHARS = 100_000
 
 
 UNREQUESTED = float("-inf")
-"""Value of `requested_at` for questions that no command caused, such as those of a server."""
+"""Value of `requested_at` for questions that no command of the user caused."""
 requested_at: ContextVar[float | None] = ContextVar("requested_at", default=None)
-"""Time at which the user gave the current task's command, in seconds since the epoch.
+"""Time at which the user gave the command that runs in this task, in seconds since the epoch.
 
 The value is None if the time is unknown, for example for keys pressed on a page.
 """
@@ -57,9 +57,9 @@ class Shown:
 
     @property
     def identity(self) -> object:
-        """A value that is equal for questions or pages with the same content.
+        """A value that identifies the content of a question or page.
 
-        Only one of several questions or pages with the same value is shown.
+        If several questions or pages have the same value, only one of them is shown.
         """
         return self
 
@@ -78,11 +78,14 @@ class Choice(Question[str]):
     at: str | None = None
     """Name of the answer that the cursor starts on; None means the first answer."""
     numbered: bool = False
-    """Whether digits choose answers. A letter always chooses the answer that it names."""
+    """Whether the user can also choose an answer by its number.
+
+    A letter always chooses its answer.
+    """
     why: str = ""
-    """Reason for the question, in one line."""
+    """Why the user is asked, in one line."""
     files: Sequence[ChangedFile] = ()
-    """The changed files that the question is about."""
+    """The changed files that the question is about, so that their diffs can be shown."""
     inline: bool = False
     """Whether the question is shown above the prompt, so that the conversation stays usable."""
     by_tab: bool = False
@@ -97,9 +100,9 @@ class Choice(Question[str]):
     The answer after those with a tick box ends the ticking.
     """
     comes_first: bool = False
-    """Whether no message can be sent until an inline question is answered."""
+    """Whether an inline question must be answered before any message can be sent."""
     wide: bool = False
-    """Whether the question's details are table rows, which may be wider than running text."""
+    """Whether the question's details are rows of a table, which may be wider than running text."""
     noted: Sequence[str] = ()
     """Names of the answers to which the user can add a note, in the field above the prompt.
 
@@ -113,12 +116,12 @@ class Choice(Question[str]):
 
     @property
     def goes_on(self) -> bool:
-        """Whether the user ticked an answer, so that the question is asked again."""
+        """Whether the user has only ticked an answer, so that the question must be asked again."""
         return self.ticks > 0 and self.at is not None
 
     @property
     def keys(self) -> list[str]:
-        """The keyboard key of each answer: its name if that is a letter, otherwise its number."""
+        """The key for each answer: its name if the name is a letter, otherwise its number."""
         keys = []
         for number, (name, _text) in enumerate(self.answers, 1):
             is_letter = len(name) == 1 and name.isalpha()
@@ -196,7 +199,7 @@ class ModelPick:
     model: str
     server: str = ""
     only_here: bool = False
-    """Whether to use the model only in this session, and not to save it for later starts."""
+    """Whether to use the model only in this session, without saving it for new sessions."""
 
 
 @frozen
@@ -221,7 +224,7 @@ class SessionChoice(Question["OpenRequest"]):
 
 @frozen
 class ThemeChoice(Question[str]):
-    """A question that asks for a theme; the answer is the name of the theme."""
+    """A question that asks for a colour theme; the answer is the theme's name."""
 
 
 class Heading(str):
@@ -457,8 +460,8 @@ def diff_text(files: Sequence[ChangedFile]) -> str:
 class Frontend:
     """Shows the controller's messages and asks its questions, on a screen, in an editor or as text.
 
-    A frontend with only text has to implement ``say``, ``ask`` and ``go_to``; the other methods
-    here print text or do nothing.
+    A frontend that only shows text has to implement ``say``, ``ask`` and ``go_to``; the other
+    methods here print text or do nothing.
     """
 
     has_screen = False
@@ -468,7 +471,7 @@ class Frontend:
     opens_sessions = True
     """Whether commands can open another session in this frontend.
 
-    If not, `go_to` tells the user what to do instead.
+    If they can't, `go_to` tells the user what to do instead.
     """
     is_attended = True
     """Whether there is a user who can answer questions."""
@@ -479,7 +482,7 @@ class Frontend:
         """Called when the user gives a command; does nothing by default."""
 
     def files_changed(self) -> None:
-        """Called when the project's files may have changed without a run.
+        """Called when something other than a run of the agent may have changed the project's files.
 
         Does nothing by default.
         """
@@ -487,7 +490,7 @@ class Frontend:
     def say(
         self, message: str, severity: Severity = "information", remedy: Remedy | None = None
     ) -> None:
-        """Show a message until the next message or run; offer the action ``remedy`` if given."""
+        """Show a message, which stays until the next message or run; offer ``remedy`` if given."""
         raise NotImplementedError
 
     def announce(self, message: str, severity: Severity = "information") -> None:
@@ -495,11 +498,11 @@ class Frontend:
         self.say(message, severity)
 
     def warn(self, message: str) -> None:
-        """Show a warning that stays even if a run begins now; by default, `say` it."""
+        """Show a warning, which stays even if a run begins now; by default, `say` it."""
         self.say(message, "warning")
 
     async def ask(self, question: Question[Answer_co]) -> Answer_co | None:
-        """Ask the user and return the answer; None if they cancel or can't be asked."""
+        """Ask the user a question and return the answer; None if they cancel or can't be asked."""
         raise NotImplementedError
 
     async def fill_in(
@@ -515,7 +518,10 @@ class Frontend:
         return None
 
     def show(self, page: Page) -> None:
-        """Show a page. By default, say its text as Markdown, or that it needs the full screen."""
+        """Show a page.
+
+        By default, shows its text as Markdown with `say`, or says that it needs the full screen.
+        """
         words = page.words()
         if words is None:
             needs = "only the full-screen program shows this. Run tui-agent in a terminal."
@@ -544,7 +550,10 @@ class Frontend:
         """Show the state of the sessions in the background; does nothing by default."""
 
     def call_to_aside(self, aside: Aside, sentence: str) -> None:
-        """Show news about a session in the background; by default, only shows ``sentence``."""
+        """Tell the user that the state of a background session has changed.
+
+        By default, only shows ``sentence``.
+        """
         del aside
         self.announce(sentence)
 
@@ -573,7 +582,7 @@ class Frontend:
         raise NotImplementedError
 
     def jump_to(self, entry_id: int) -> bool:
-        """Scroll to an entry of the conversation; return False if it is not on this branch.
+        """Scroll to an entry of the conversation; return False if the entry is not on this branch.
 
         By default, return False.
         """
@@ -586,7 +595,7 @@ class Frontend:
         return False
 
     def toggle_view(self) -> bool:
-        """Switch between the whole conversation and the model's view of it.
+        """Switch between the whole conversation and the part of it that is sent to the model.
 
         Return True if the model's view is shown now. By default, do nothing and return False.
         """
@@ -618,19 +627,22 @@ class Frontend:
 
     @property
     def stashed(self) -> str:
-        """Text that the user put away from the prompt, including pasted parts; by default ""."""
+        """Text that the user stashed, that is, took out of the prompt for later; by default "".
+
+        It includes pasted parts.
+        """
         return ""
 
     def forget_stash(self) -> None:
-        """Drop the text that the user put away from the prompt; does nothing by default."""
+        """Drop the stashed text, which the user took out of the prompt; does nothing by default."""
 
     def set_draft(self, text: str) -> None:
         """Replace the prompt's text; does nothing by default."""
 
     def rewrite_typed(self, clean: Callable[[str], str]) -> None:
-        """Apply ``clean`` to the prompt's text and to each text in the prompt's history.
+        """Replace each text that the user typed by what ``clean`` returns for it.
 
-        Does nothing by default.
+        These are the prompt's text and the texts in the prompt's history. Does nothing by default.
         """
 
     def put_back(self, text: str) -> None:

@@ -61,12 +61,12 @@ class Importer:
         self._came: Counter[ImportChange] = Counter()
         self._empty = 0
         self.failed = 0
-        """Number of files and sessions that could not be read."""
+        """Number of files and sessions that could not be imported, because they can't be read."""
 
     def run(
         self, files: Sequence[Path]
     ) -> Iterator[tuple[Path, Sequence[Imported] | None, list[str]]]:
-        """Import the files; for each file, yield its path, its sessions and lines to show.
+        """Import the files, and yield for each its path, its sessions, and lines to show the user.
 
         The sessions are None if nothing was stored. If there are several files, those without a
         conversation are counted, but not yielded.
@@ -157,7 +157,10 @@ def summary_of(imported: Imported) -> str:
 
 
 def _is_internal(row: tuple[str, int]) -> bool:
-    """Return True if a row of ``left_out`` names a type of line, which is in quotation marks."""
+    """Return True if a row of ``left_out`` is about lines of an internal type.
+
+    Such a row names the type in quotation marks.
+    """
     return row[0].startswith("“")
 
 
@@ -175,7 +178,10 @@ def _why_refused(error: StoreError) -> str:
 
 
 def _of_file(name: str, message: str) -> str:
-    """Put the path ``name`` in front of a message, or replace the bare file name at its start."""
+    """Return a message that begins with the path ``name``.
+
+    If the message already begins with the bare file name, the path replaces that.
+    """
     shown = one_line(name, 120)
     own = one_line(name.rpartition("/")[2], 120)
     if message.startswith(own):

@@ -105,7 +105,10 @@ async def ports(controller: Controller, argument: str) -> None:
 
 
 async def _chosen(controller: Controller, closed: list[int]) -> int | None:
-    """Return the only port, or let the user choose one; None if they cancel."""
+    """Return the number of the port to open; None if the user cancels.
+
+    If there are several in ``closed``, lets the user choose one.
+    """
     if len(closed) == 1:
         return closed[0]
     rows = [PickRow(str(port), f"port {port}") for port in closed]

@@ -1,4 +1,4 @@
-"""``/login`` asks for a provider's API key and saves it; ``/logout`` removes it.
+"""``/login`` asks for a provider's API key and saves the key; ``/logout`` removes the key.
 
 The user enters the key or signs in with a browser. An entered key is tried before it is saved. If
 the session has no model yet, ``/login`` then chooses one. `LoginController` tries, saves and
@@ -123,7 +123,7 @@ async def _provider(
 
 
 def _pick_row(row: LoginRow) -> PickRow:
-    """Return a provider's row in the list.
+    """Return the row for a provider in the list from which the user chooses one.
 
     Its text contains the provider's id, so that typing the id finds it.
     """
@@ -231,7 +231,7 @@ async def _wait_for_sign_in(
 
 
 async def _enter(controller: Controller, port: LoginController, row: LoginRow) -> str | None:
-    """Ask for an API key, try it and save it; return a sentence to show, None if no key was saved.
+    """Ask for an API key, try it and save it; return a confirmation, None if no key was saved.
 
     The user decides whether to save a key that could not be tried.
     """

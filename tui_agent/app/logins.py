@@ -27,7 +27,7 @@ FIRST = ("anthropic", "openai", "gemini", "openrouter", "mistral", "deepseek", "
 def keys_of(config: Config, logins: Logins | None = None) -> Keys:
     """Return the API keys in the environment, the settings and ``logins``.
 
-    By default, these are the stored logins.
+    By default, ``logins`` are the keys that /login stored.
     """
     return Keys(
         os.environ,
@@ -52,9 +52,9 @@ class LoginRow:
     """URL of the web page where the provider's keys are created; "" if unknown."""
     source: str = ""
     is_kept: bool = False
-    """Whether the user entered a key in the program."""
+    """Whether the user entered a key in this program, so that it can be removed here."""
     missing: tuple[str, ...] = ()
-    """Environment variables that the provider needs besides a key, but that are not set."""
+    """Environment variables that the provider needs besides a key, and that are not set yet."""
     note: str = ""
     """A sentence about signing in to the provider; "" if there is none."""
     signs_in: bool = False
@@ -78,7 +78,7 @@ class LoginController:
         self._logins = logins
         self._config = config
         self.first_model = first_model
-        """Returns the id of the model to start with; "" if the user has to choose one."""
+        """Returns the id of the model to use at the start; "" if the user has to choose one."""
 
     def rows(self) -> Sequence[LoginRow]:
         """Return the hosted providers that need an API key, the best-known ones first."""

@@ -49,7 +49,7 @@ async def remember(controller: Controller, argument: str) -> None:
     line = await asyncio.to_thread(view.memory.add, argument, view.clock())
     has_head = newest(agent.session.active_path(), SystemEntry) is not None
     if has_head and not agent.running and not agent.session.read_only:
-        # The session's system prompt was written before the line was added.
+        # The session's system prompt doesn't contain the line, so tell the model about it.
         text = f"The user wrote into the project's memory: {line.text}"
         agent.keep(UserEntry(parts=(TextPart(text=text),), synthetic="remember"))
     controller.say(
@@ -110,7 +110,7 @@ async def memory(controller: Controller, argument: str) -> None:
 
 
 async def _view(controller: Controller) -> MemoryView:
-    """Read the project's memory, and return a view of it.
+    """Read the project's memory, and return a `MemoryView` that shows and changes it.
 
     Raises `CommandError` if no memory is available here.
     """

@@ -27,7 +27,7 @@ NOTHING = (
 )
 NOT_THERE = "The memory has nothing on “{}”."
 _NOTE = f"{NOTES_FILE}:{{}}"
-"""Topic of a line of the project's notes file, with the line's number (from 1) in the braces."""
+"""Template for the topic of a line in the project's notes file; takes the line's number, from 1."""
 
 
 @frozen
@@ -74,7 +74,7 @@ class MemoryView:
         try:
             notes = self.memory.notes()
         except (NoteError, OSError):
-            notes = []  # the start of a session reports the error
+            notes = []  # reported when a session starts
         self.proposed = [self._proposed_row(state, one) for one in state.proposed]
         self.kept = [self._kept_row(line) for line in state.lines]
         for number, text in enumerate(notes, 1):
@@ -83,9 +83,10 @@ class MemoryView:
             self.kept.append(MemoryRow(line.topic, ((" ", text),), facts, line))
 
     def find(self, key: str) -> MemoryRow:
-        """Return the row with this topic or row key; a proposal takes precedence over a line.
+        """Return the row with this topic or row key.
 
-        Raises `CommandError` if there is no such row.
+        If a proposal and a line have this topic, returns the proposal. Raises `CommandError` if
+        there is no such row.
         """
         name = " ".join(key.lower().split())
         for row in (*self.proposed, *self.kept):
@@ -177,7 +178,10 @@ class MemoryView:
         return f"Kept: {count}, {tokens(self.cost(lines))} tokens of each request"
 
     def _keep(self, line: MemoryLine, row: MemoryRow) -> str:
-        """Save ``line`` instead of the row's line, or accept it in place of the row's proposal."""
+        """Save ``line`` in place of the row's line.
+
+        If the row is a proposal, accepts it with that text.
+        """
         kept = line.model_copy(update={"kept_at": self.clock(), "unused": 0})
         instead_of = None
         if row.proposal is None:

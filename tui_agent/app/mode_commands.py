@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FRESH = "fresh"
 EDIT = "edit"
 KEEP = "keep"
-"""Names of answers to the question about a plan. All other names of answers are modes."""
+"""Answers to the question about a plan, besides the modes in which it can be carried out."""
 _CARRY_OUT = ("build", "auto-edit", FRESH)
 """Names of the answers that carry out the plan. The first two are also names of modes."""
 
@@ -84,10 +84,11 @@ async def decide(controller: Controller, text: str) -> None:
 
 
 async def _carry_out(controller: Controller, agent: Agent, text: str, answer: str) -> None:
-    """Switch to the mode in ``answer`` and send the approval with the plan ``text`` attached.
+    """Switch to the mode in ``answer``, and tell the model that the plan ``text`` is approved.
 
-    ``answer`` is a name in `_CARRY_OUT`, with a note for the model after a space, if there is one.
-    For `FRESH`, first begins a branch without the conversation so far, in auto-edit mode.
+    The plan is attached to the message. ``answer`` is a name in `_CARRY_OUT`, with a note for the
+    model after a space, if there is one. For `FRESH`, first begins a branch without the
+    conversation so far, in auto-edit mode.
     """
     from tui_agent.agent.permissions import Mode
     from tui_agent.session.entries import PLAN_PATH, FilePart, TextPart
@@ -165,9 +166,10 @@ async def permissions(controller: Controller, _argument: str) -> None:
     words="sandbox off, disable, network, unsandboxed",
 )
 async def outside(controller: Controller, argument: str) -> None:
-    """Run a command as a shell entry without the sandbox, after asking; the model sees the output.
+    """Run a command outside the sandbox, after asking the user.
 
-    Without an argument, runs the model's last command on the current session path.
+    The command and its output are added to the session as a shell entry, so that the model sees
+    them. Without an argument, runs the model's last command on the current session path.
     """
     agent = controller.open_agent
     command = argument.strip() or _last_command(agent)

@@ -1,4 +1,4 @@
-"""``/model``, ``/next-model`` and ``/effort`` choose the model and how much it thinks.
+"""``/model``, ``/next-model`` and ``/effort`` choose the model and its reasoning effort.
 
 They show what the change costs, and ask first if cached tokens would be read again or if the
 conversation doesn't fit the model's window. A model is also saved in the settings, unless it was
@@ -33,11 +33,11 @@ _HELP: Final = {
 
 
 USED_SESSIONS: Final = 40
-"""Number of sessions, newest first, whose models count as recently used."""
+"""Number of sessions, newest first, in which to look for recently used models."""
 MAX_MODELS_USED: Final = 5
 """Maximum number of models that count as recently used."""
 _NO_KEY: Final = "has no API key"
-"""Part of a message by which the message is recognised as a warning."""
+"""Words by which a message about a model is recognised as a warning."""
 
 
 @Command(
@@ -71,7 +71,7 @@ async def model(controller: "Controller", argument: str) -> None:
 
 
 async def _is_part_of_name(controller: "Controller", text: str) -> bool:
-    """Return whether ``text`` isn't a model's name, but may be a part of one, such as "opus".
+    """Return True if ``text`` isn't the name of a model, but may be a part of one, such as "opus".
 
     Always False without a screen, because the user can't choose from a list of models there.
     """
@@ -259,7 +259,7 @@ async def may_reread(controller: "Controller", agent: "Agent", what: str, model:
 
 
 async def use_model(controller: "Controller", model: str, *, only_here: bool = False) -> bool:
-    """Use a model from the next request on, and also after a restart unless ``only_here``.
+    """Use a model from the next request on and, unless ``only_here``, also after a restart.
 
     A model without a key is used in this session only. Asks first if the conversation doesn't fit
     the model's window, or if cached tokens would have to be read again. Returns whether the model
@@ -316,7 +316,7 @@ async def _switch(controller: "Controller", model: str, *, only_here: bool) -> s
 
 
 async def _learn_of(controller: "Controller", model: str) -> None:
-    """Ask the model's server about the model if needed, and prepare the next request."""
+    """Ask the model's server about the model if needed, and prepare the agent's next request."""
     await controller.services.ask_servers(model)
     if controller.agent is not None:
         await controller.agent.warm()
@@ -326,9 +326,10 @@ async def _learn_of(controller: "Controller", model: str) -> None:
 async def _ask_how_to_fit(
     controller: "Controller", agent: "Agent", model: str, ahead: "SwitchAhead"
 ) -> str | None:
-    """Ask what to do about a conversation that doesn't fit a model: compact, switch or stay.
+    """Ask how to continue with a conversation that is too long for the model's context window.
 
-    Returns None if the user cancels.
+    The user can compact it, switch to the model anyway, or stay with the current model. Returns
+    None if the user cancels.
     """
     old = short_model(agent.model)
     new = short_model(model)
@@ -409,7 +410,7 @@ async def effort(controller: "Controller", argument: str) -> None:
     words="thinking, reasoning, level, cycle, rotate",
 )
 async def next_effort(controller: "Controller", _argument: str) -> None:
-    """Switch to the model's next effort level at once.
+    """Switch to the model's next effort level, without asking the user.
 
     The message to the user says what the change may cost.
     """
@@ -425,7 +426,7 @@ async def next_effort(controller: "Controller", _argument: str) -> None:
 
 
 def _next_levels(effort: EffortInForce) -> list[Effort | None]:
-    """Return the effort levels after the chosen one, then those before it.
+    """Return the effort levels in the order in which to try them: those after the chosen one first.
 
     None stands for the default level.
     """
@@ -471,7 +472,7 @@ async def _choose(controller: "Controller", agent: "Agent") -> str | None:
 def use_effort(
     controller: "Controller", agent: "Agent", effort: Effort | None, named: str = ""
 ) -> None:
-    """Set the effort from the next request on; tell the user if that changes the level.
+    """Set the reasoning effort from the next request on; tell the user if that changes the level.
 
     None stands for the default of the settings or the model. ``named`` is the name that the user
     typed. If that is another program's name for the level, tells the user what the level is called
@@ -497,7 +498,7 @@ def _change_of_effort(controller: "Controller", agent: "Agent") -> str:
     when = "step" if agent.running else "request"
     sentence = f"Effort {agent.effort.level or DEFAULT_EFFORT} from the next {when} on."
     if cached := agent.inspector.cached_tokens():
-        # OpenAI and Anthropic keep a separate cache for each level.
+        # OpenAI and Anthropic keep a separate cache for each effort level.
         price = reread_price(controller, agent.model, cached)
         sentence += (
             f" The provider may read {tokens(cached)} tokens again{price}, because most "

@@ -38,11 +38,11 @@ CONVERSATION = "c"
 NOWHERE = "n"
 """Answers to the question about files that were changed outside the session.
 
-`REST` restores the other files, `CONVERSATION` restores none, and `NOWHERE` doesn't move.
+`REST` restores the other files, `CONVERSATION` restores none, and `NOWHERE` cancels the move.
 """
 
 _RUNS = ("tool_result", "shell")
-"""Kinds of entries whose commands may have made a Git commit."""
+"""Kinds of entries that can record a command. The command may have made a Git commit."""
 
 
 async def move_with_files(
@@ -86,10 +86,11 @@ async def make_move(
     focus: str | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> str:
-    """Make a planned move (see ``Navigator.move``), and restore ``files`` unless that is None.
+    """Move the session's leaf as planned (see ``Navigator.move``), and restore the project's files.
 
-    Returns a phrase about what happened to files, "" if nothing happened. Raises NavigationError if
-    the session has continued since the move was planned.
+    If ``files`` is None, no files are restored. Returns a phrase about what happened to files, ""
+    if nothing happened. Raises NavigationError if the session has continued since the move was
+    planned.
     """
     commits = await commits_left(agent, move.leaf)
     _require_unmoved(agent, move.from_id)
@@ -114,7 +115,7 @@ def _require_unmoved(agent: Agent, leaf: int | None) -> None:
 async def files_along(
     controller: Controller, agent: Agent, target: int | None
 ) -> RestorePlan | None:
-    """Return the plan for restoring files on a move to ``target``; None if the user cancels.
+    """Return how to restore files on a move to the entry ``target``; None if the user cancels.
 
     Asks about files that were changed outside the session. If the user agrees, doesn't ask about
     the same changes again. The plan is empty if the user wants to move without restoring files.
@@ -190,7 +191,7 @@ def _stay(things: Sequence[object]) -> str:
 
 
 def _steps_phrase(plan: RestorePlan, paths: Sequence[str]) -> str:
-    """Return a phrase that says which files are deleted and which are restored."""
+    """Return a phrase that says which files a plan deletes and which it restores."""
     gone = {step.path for step in plan.steps if not step.wanted.exists}
     deleted: list[str] = []
     restored: list[str] = []

@@ -132,4 +132,4 @@ ELSEWHERE: Mapping[str, str] = {
     "worktree": "/race works in copies of the project, and /fork continues in a copy of the session.",
     "yolo": f"/mode yolo runs everything without asking. For every session: {NEVER_ASK}",
 }
-"""Hint to show for each command of another program, by the command's name there."""
+"""Hint to show if the user types another program's command, by the name of the command."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import ImagePart
 
 MAX_KEPT = 50
-"""Maximum number of pasted images kept as files; images in sent messages are also in the store."""
+"""Maximum number of pasted images kept as files. Sent images are in the session store as well."""
 
 NAME = LazyPattern(r"clipboard-[0-9a-f]{8}\.(?:png|jpg|gif|webp)")
 """Matches the name of a pasted image as it follows ``@`` in a message."""

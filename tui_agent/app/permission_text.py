@@ -28,15 +28,15 @@ VERBS = {
     Permission.EXTERNAL_DIRECTORY: "Leave the project for",
     Permission.DOOM_LOOP: "The agent repeats itself. Run",
 }
-"""Beginnings of the questions by permission; the subject of the question follows."""
+"""Beginning of the question about each permission; the question's subject follows."""
 _OBJECTS = {
     Permission.BASH: "this command",
     Permission.WEBFETCH: "this address",
     Permission.DOOM_LOOP: "it again",
 }
-"""Subjects of questions for permissions whose details already show the subject in full."""
+"""Words that stand for the subject in a question, because its details show the subject in full."""
 _NAMED = {Permission.MCP, Permission.TOOL}
-"""Permissions whose questions name the tool."""
+"""Permissions for which the question's subject is the name of the tool."""
 _REQUESTS = {
     Permission.READ: "reading",
     Permission.EDIT: "changing",
@@ -45,20 +45,21 @@ _REQUESTS = {
     Permission.NETWORK: "reaching",
 }
 YES_AND = "Yes, and …"
-"""Placeholder shown in the empty field for a note to an approval."""
+"""Placeholder of the field in which the user can add a note to an approval."""
 _NEW_FILE = "--- /dev/null"
-"""First line of the diff that creates a new file."""
+"""First line of every diff that creates a file."""
 
 
 def change_mark(diff: str) -> str:
-    """Return the mark for a file's diff, as in `ChangedFile`: A (added) or M (modified)."""
+    """Return the mark that `ChangedFile` shows for a file's diff: A (added) or M (modified)."""
     return "A" if diff.startswith(_NEW_FILE) else "M"
 
 
 def question(request: PermissionRequest) -> str:
     """Return the question about a permission request.
 
-    This is the request's own question, or one that is made from the first need of the request.
+    This is the request's own question if it has one. Otherwise, it is made from the first
+    permission that the call needs.
     """
     if request.question or not request.needs:
         return request.question or f"Use {one_line(request.tool, 40)}?"
@@ -67,7 +68,7 @@ def question(request: PermissionRequest) -> str:
         return _command_question(request, need)
     subject = _OBJECTS.get(need.permission) or one_line(request.title or need.pattern, 120)
     if need.permission in _NAMED:
-        # The tool's arguments are shown below the question.
+        # Name only the tool, because its arguments are shown below the question.
         subject = one_line(request.tool, 80)
     if need.leads_to:
         subject = f"{subject} → {one_line(need.leads_to, 120)}"
@@ -101,7 +102,7 @@ def _amount(diff: str) -> str:
 
 
 def asked_parts(request: PermissionRequest) -> list[str]:
-    """Return the parts of a shell command that need permission, one line each.
+    """Return the parts of a shell command for which the user is asked, one line each.
 
     Parts that the question's reason already describes are left out. The result is empty if there is
     no command, or if the question is about the whole command line.
@@ -109,7 +110,7 @@ def asked_parts(request: PermissionRequest) -> list[str]:
     command = request.command.strip()
     if not command or all(need.detail.strip() == command for need in request.needs):
         return []
-    # The question's reason already describes the needs that have ``changes``.
+    # Leave out the needs with ``changes``, because the question's reason already describes them.
     return list(dict.fromkeys(_part(need) for need in request.needs if not need.changes))
 
 
@@ -178,7 +179,7 @@ def first_answers(request: PermissionRequest) -> tuple[str, ...]:
 
 
 def note_hint(name: str) -> str:
-    """Return the placeholder in the empty field for a note to an answer; "" if it takes no note."""
+    """Return the placeholder of the field for a note to an answer; "" if it takes no note."""
     if name in {"once", "session", "project"}:
         return YES_AND
     if name in {"deny", "note"}:
@@ -197,7 +198,10 @@ def is_risky(request: PermissionRequest) -> bool:
 
 
 def why(request: PermissionRequest) -> str:
-    """Return the question's reason in one line; "" if the question or its diff already shows it."""
+    """Return the reason for the question in one line.
+
+    Returns "" if the user can already see it in the question or its diff.
+    """
     reason = one_line(request.reason, 200)
     if len(request.needs) != 1 or request.loop:
         return reason

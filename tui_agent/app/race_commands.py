@@ -43,18 +43,18 @@ OPTIONS = frozenset({"check", "pick", "cost", "from", "steps"})
 _ORDER = re.compile(r"""((?:"[^"]*"|'[^']*'|[^"'])*?)(?<!\S)--(?!\S)(.*)""", re.DOTALL)
 """Matches the argument of ``/race``: runners and options, an unquoted ``--``, and the prompt."""
 GO_ON = "Go on with the work."
-"""Title of a race without a prompt, which continues the unfinished work."""
+"""Title of a race without a prompt, in which the runners continue the unfinished work."""
 NO_RACE = "There is no race. Begin one with " + USAGE
 START = "y"
 LEAVE = "n"
 
 FORM_RUNNERS = 3
-"""Number of runners that the race form offers at first."""
+"""Number of runners in the race form when it opens."""
 
 
 @frozen
 class RaceWish:
-    """A race as the user typed it, before the names of models and modes are looked up.
+    """A race as the user typed it, before its names of models and modes are looked up.
 
     ``start`` is the entry at which the race begins, None for the leaf. ``check`` is None for the
     project's saved check, "" for no check. ``cost`` (US dollars) and ``steps`` limit each runner.
@@ -77,8 +77,8 @@ def read_wish(text: str) -> RaceWish:
     """Parse the argument of ``/race``: ``RUNNERS [OPTIONS] -- PROMPT``.
 
     Without ``--``, the prompt is on the lines after the first. Without runners, there are three.
-    Raises `CommandError` if a part is invalid, or if there is no prompt and a runner has no word
-    for its context.
+    Raises `CommandError` if a part is invalid, or if there is no prompt and not every runner names
+    a context.
     """
     from tui_agent.agent.race.specs import all_name_contexts
 
@@ -150,7 +150,7 @@ def _read(read: Callable[[str], T], text: str | None, what: str) -> T | None:
 
 
 async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
-    """Return the full order for a race, with its runners, message parts and check looked up.
+    """Return the order for a race that the user typed: its runners, message parts and check.
 
     Raises `UserFacingError` if one of these is invalid.
     """
@@ -176,7 +176,7 @@ async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
     else:
         check = controller.services.check_command(agent.ports.project)
     specs = await asyncio.to_thread(runner_specs, controller, wish.runners)
-    await agent.warm()  # needed for the context size that is shown before the start
+    await agent.warm()  # to show the context size before the start
     return RaceOrder(
         wish.prompt or GO_ON,
         parts,
@@ -191,7 +191,7 @@ async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
 
 
 async def load_parts(controller: Controller, text: str) -> tuple[UserPart, ...]:
-    """Return a message's parts with its mentions attached; warn if one can't be attached."""
+    """Return the parts of a message, with the files that it mentions; warn about missing ones."""
     loaded = await controller.outbox.load(text)
     if loaded.problem is not None:
         controller.frontend.warn(loaded.problem)
@@ -218,7 +218,8 @@ def runner_specs(controller: Controller, text: str) -> tuple[RunnerSpec, ...]:
         for row in rows:
             if row.has_key and name.lower() in row.id.lower():
                 named.append(row.id)
-        # Prefer the conversation's provider, then the highest version, then the shortest name.
+        # Of the models that fit, prefer those of the conversation's provider, then the highest
+        # version, then the shortest name.
         best = max(
             named,
             key=lambda model: (
@@ -241,7 +242,7 @@ def modes_of(agent: Agent) -> tuple[str, ...]:
 
 
 def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
-    """Return a race's price: the cost of reading the conversation, and each runner's limits."""
+    """Return what a race may cost: reading the conversation, and at most each runner's limits."""
     from tui_agent.session.entries import Usage
 
     agent = controller.open_agent
@@ -319,8 +320,9 @@ def require_possible(controller: Controller, order: RaceOrder) -> None:
 async def begin(controller: Controller, order: RaceOrder) -> Race:
     """Begin a race, which runs in the background, and return it.
 
-    Saves the race's check for the project. Raises `UserFacingError` or OSError if the race can't
-    begin, or if another race was begun or another session was opened while it was prepared.
+    Saves the race's check as the check of the project. Raises `UserFacingError` or OSError if the
+    race can't begin, or if another race was begun or another session was opened while it was
+    prepared.
     """
     from tui_agent.agent.race.race import Race
     from tui_agent.model.demo import DEMO_MODEL
@@ -346,9 +348,9 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
 
 
 async def look_after(controller: Controller, race: Race) -> None:
-    """Wait until all runners have ended, then take the picked runner's work.
+    """Wait until all runners have ended; then take the work of the runner that ``pick`` selects.
 
-    If no runner is picked, says that the race is over.
+    If no runner is selected, only tells the user that the race is over.
 
     If the race's session is off the screen, first waits until the session is back. Does nothing if
     the race was ended in another way meanwhile, or if the agent is running when a runner would be
@@ -379,7 +381,7 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
     if over is None:
         race = controller.race
     if race is not None:
-        _branch(controller, number)  # fails if the runner has done nothing yet
+        _branch(controller, number)  # raises an error if the runner has done nothing yet
         await race.end_runners()
     name, leaf = _branch(controller, number, over)
     move = agent.navigator.plan(leaf, continue_from_here=True)
@@ -403,7 +405,7 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
 
 
 async def drop(controller: Controller) -> None:
-    """End the race without taking a runner's work.
+    """End the race without taking any runner's work into the conversation.
 
     The branches are kept; the copies of the project are deleted.
     """
@@ -417,7 +419,11 @@ async def drop(controller: Controller) -> None:
 
 
 def _forget(controller: Controller, race: Race) -> None:
-    """Clear a race that is over, even if its session has left the screen meanwhile."""
+    """Clear the controller's race, which is over.
+
+    If the user has opened another session meanwhile, clears the race of the background session
+    instead.
+    """
     if controller.race is race:
         controller.race = None
     for aside in controller.asides.values():
@@ -435,7 +441,7 @@ async def merge(controller: Controller, number: int) -> None:
 
 
 async def compare(controller: Controller) -> None:
-    """Have the small model describe how the runners' changes differ, and show its text.
+    """Let the small model describe how the runners' changes differ, and show the description.
 
     The text is stored with the race when the race ends. Raises `CommandError` if there is no race,
     a runner is working, or fewer than two runners changed any files.
@@ -483,7 +489,7 @@ def show(controller: Controller) -> None:
 
 
 def answer_of(session: Session, row: RaceRunner) -> str:
-    """Return the text of the last answer on a runner's own branch; "" if there is none."""
+    """Return the text of a runner's last answer on its own branch; "" if there is none."""
     from tui_agent.session.entries import AssistantEntry
 
     if row.leaf is None or row.root is None:
@@ -497,7 +503,7 @@ def answer_of(session: Session, row: RaceRunner) -> str:
 
 
 def last_race(controller: Controller) -> RaceEntry | None:
-    """Return the newest finished race on the current session path; None if there is none.
+    """Return the newest finished race that belongs to the current session path; None if none does.
 
     This is the newest race that began at an entry of the path, or before the first entry.
     """
@@ -514,7 +520,7 @@ def last_race(controller: Controller) -> RaceEntry | None:
 
 
 def _branch(controller: Controller, number: int, over: RaceEntry | None = None) -> tuple[str, int]:
-    """Return a runner's name and the number of its branch's last entry.
+    """Return the name of a runner, and the number of the last entry of its branch.
 
     The race is chosen as in ``take``. Raises `CommandError` if there is no race or the branch is
     empty.
@@ -612,14 +618,14 @@ async def race(controller: Controller, argument: str) -> None:
 
 
 def _is_order(argument: str) -> bool:
-    """Return True if ``argument`` describes runners, rather than an action or only a prompt."""
+    """Return True if ``argument`` describes a race's runners, not an action or only a prompt."""
     from tui_agent.agent.race.specs import all_name_contexts
 
     return _ORDER.fullmatch(argument) is not None or all_name_contexts(argument.partition(" --")[0])
 
 
 async def _ask_and_begin(controller: Controller, wish: RaceWish) -> None:
-    """Ask whether to start the race, and name its maximum cost; if the user agrees, start it.
+    """Tell the user what a race may cost, and start it if they agree.
 
     Afterwards, shows the race.
     """
@@ -644,7 +650,7 @@ async def _ask_and_begin(controller: Controller, wish: RaceWish) -> None:
 
 
 def go_on(controller: Controller, number: int) -> None:
-    """Let a runner that has ended continue, for example after it was stopped or had an error."""
+    """Restart a runner that has ended, for example because it was stopped or had an error."""
     race = _race(controller)
     with _looked_after(controller, race):
         race.resume(number)
@@ -723,7 +729,7 @@ async def ask_for_race(
         try:
             require_possible(controller, wanted)
         except CommandError as error:
-            # The form opens again, so that nothing typed is lost.
+            # Open the form again, so that nothing that the user typed is lost.
             controller.frontend.warn(str(error))
             order = chosen
             continue

@@ -34,7 +34,7 @@ PICKS: Final[dict[Pick, str]] = {
     "first-green": "the first that passes",
     "best": "the best of all",
 }
-"""Labels of the ways to pick the runner whose work is taken at the end."""
+"""Texts for the ways to choose the runner whose work is taken when the race is over."""
 T = TypeVar("T")
 AS_HERE: Final = ""
 """Name of the answer that gives a runner the same effort or mode as the conversation."""
@@ -48,7 +48,7 @@ async def ask_for_order(
     price: Callable[[RaceOrder], str],
     title: str,
 ) -> RaceOrder | None:
-    """Let the user edit the order of a race until they start the race.
+    """Let the user edit the order of a race, until they start the race or cancel.
 
     Returns the order, which describes the race, or None if the user cancels. ``here`` contains the
     conversation's model, effort and mode; ``modes`` are the modes to choose from. ``price`` returns
@@ -82,7 +82,7 @@ async def ask_for_order(
 
 
 async def _with_option(controller: Controller, order: RaceOrder, row: str) -> RaceOrder:
-    """Ask for the option ``row`` (check, limit, steps or pick); return the changed race order."""
+    """Ask for an option of the race (check, limit, steps or pick); return the changed order."""
     match row:
         case "check":
             question = TextLine("Check: a command, such as make test", order.check)
@@ -164,7 +164,7 @@ async def _number(
 async def _change(
     controller: Controller, order: RaceOrder, place: int, here: RunnerSpec, modes: Sequence[str]
 ) -> list[RunnerSpec]:
-    """Ask how to change the runner at ``place``; return a list with the changed runner.
+    """Ask how to change the runner at the index ``place``; return a list with the changed runner.
 
     The list contains the unchanged runner if the user cancels, and is empty if they remove the
     runner.

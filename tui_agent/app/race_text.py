@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import RaceEntry, RaceRunner
 
 MANY_FILES = 10_000
-"""Minimum number of project files at which the question before a race mentions this number.
+"""Minimum number of project files for the question before a race to mention the number.
 
-Copying so many files takes seconds.
+Copying so many files for each runner takes seconds.
 """
 STATE_MARKS: Mapping[str, str] = {
     "waiting": "·",
@@ -33,7 +33,7 @@ STATE_MARKS: Mapping[str, str] = {
     "error": "!",
     "cut_off": "…",
 }
-"""Glyph for each state of a runner."""
+"""The glyph that shows the state of a runner."""
 
 
 @frozen
@@ -52,9 +52,9 @@ class RacePrice:
     alike: bool = True
     """Whether all runners begin with the same context."""
     files: int = 0
-    """Number of files in each copy of the project."""
+    """Number of files in the project, which are copied for each runner."""
     steps: int | None = None
-    """Maximum steps of each runner; None for no limit."""
+    """Maximum number of steps of each runner; None for no limit."""
 
     @property
     def most(self) -> float | None:
@@ -64,7 +64,7 @@ class RacePrice:
         return self.each * self.runners
 
     def sentence(self) -> str:
-        """Return one or two sentences: the number of attempts, limits, and cost of starting."""
+        """Return one or two sentences about starting the race: its attempts, limits and cost."""
         who = plural(self.runners, "attempt")
         if self.steps is not None:
             who += f" of at most {plural(self.steps, 'step')}"
@@ -95,7 +95,7 @@ def ranked(rows: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
 
 
 def cells(row: RaceRunner, streamed: str = "") -> tuple[str, ...]:
-    """Return the cells of a runner's row: state, check, changes, steps, tokens, cost, time.
+    """Return the cells of a runner's table row: state, check, changes, steps, tokens, cost, time.
 
     ``streamed`` is the text of the unfinished answer, whose tokens are estimated and added.
     """
@@ -105,7 +105,7 @@ def cells(row: RaceRunner, streamed: str = "") -> tuple[str, ...]:
         check = "not run"
     else:
         check = f"exit {row.check.exit_code}"
-    # Providers report tokens only when a request ends, and never for a request that was stopped.
+    # Providers report the tokens of a request only when it ends, and not if it was stopped.
     is_reported = bool(row.tokens or not row.steps)
     used = "–"
     if is_reported:
@@ -124,7 +124,7 @@ def cells(row: RaceRunner, streamed: str = "") -> tuple[str, ...]:
 
 
 def headline(row: RaceRunner) -> str:
-    """Return a runner's name and, if known, the tokens of its next request."""
+    """Return a runner's name and, if known, the size of its next request in tokens."""
     if not row.next_request:
         return row.name
     return f"{row.name} · next request {tokens(row.next_request)}"
@@ -160,7 +160,10 @@ def entry_lines(entry: RaceEntry) -> list[str]:
 
 
 def tail_lines(entry: RaceEntry) -> list[str]:
-    """Return the lines below a finished race's table: check, money saved, comparison, if any."""
+    """Return the lines below a finished race's table: its check, the money saved, the comparison.
+
+    Lines about what the race doesn't have are left out.
+    """
     if entry.check:
         check = [f"check: {one_line(entry.check, 200)}"]
     else:

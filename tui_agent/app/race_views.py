@@ -65,7 +65,7 @@ class RaceView:
 
     @property
     def taken(self) -> int | None:
-        """Number of the runner whose work was taken; None if no work was taken yet or at all."""
+        """Number of the runner whose work was taken; None if no runner's work has been taken."""
         if self._entry is None:
             return None
         return self._entry.taken
@@ -119,7 +119,7 @@ class RaceView:
     # -- looking
 
     def watch(self, number: int) -> None:
-        """Show the page of a runner: its agent's session or, if it has no agent, its branch.
+        """Show the page of a runner, with its agent's session or, without an agent, its branch.
 
         Raises `CommandError` if the runner has done nothing yet.
         """
@@ -177,7 +177,7 @@ class RaceView:
         return "\n".join(filter(None, lines))
 
     async def diff(self, number: int, other: int | None) -> None:
-        """Show how a runner's files differ from another runner's files, or from those at the start.
+        """Show how a runner's files differ from another runner's, or from those at the start.
 
         ``other`` is the number of the other runner, None for the start of the race. Raises
         `CommandError` if the files don't differ, or if changes to files are not recorded.
@@ -211,7 +211,7 @@ class RaceView:
     # -- acting
 
     async def take(self, number: int) -> bool:
-        """Continue with a runner's branch and files.
+        """Continue the session with a runner's branch and files.
 
         Always returns True, so that the page closes.
         """
@@ -231,7 +231,7 @@ class RaceView:
         await race_commands.steer(self._controller, number, text)
 
     def stop(self, number: int | None) -> None:
-        """Stop a runner; with None, stop all runners."""
+        """Stop the runner with this number; with None, stop all runners."""
         self._live.stop(number)
 
     def go_on(self, number: int) -> None:
@@ -250,7 +250,10 @@ class RaceView:
 
 
 def runners_by_leaf(controller: Controller) -> dict[int, RaceRunner]:
-    """Return the running race's runners by the last entry of their branch; empty without a race."""
+    """Return the runners of the running race, each under the last entry of its branch.
+
+    The result is empty if no race is running.
+    """
     if controller.race is not None:
         runners = [runner.figures for runner in controller.race.runners]
     else:

@@ -87,7 +87,7 @@ async def redact(controller: Controller, argument: str) -> None:
 
 
 def _removal(controller: Controller, text: str) -> tuple[Removal, str]:
-    """Return what to remove, and a noun phrase that describes it without showing the secret.
+    """Return what to remove, and a noun phrase to name it by, which doesn't show the secret.
 
     ``text`` is the secret or ``#N``. Raises `CommandError` if the secret is too short or the entry
     has no content, and `EntryNotFound` if there is no entry N.

@@ -29,18 +29,18 @@ from tui_agent.session.store import Store
 log = logging.getLogger(__name__)
 
 _PIECE = 1 << 22
-"""Number of bytes of a file that are searched at a time."""
+"""Number of bytes of a file that are read and searched at a time."""
 _FEWEST_IN_BLOCK = 80
 """Minimum length, in characters, of a redacted entry's text whose copies are removed, too."""
 _EXPORTED = (".md", ".html", ".jsonl")
 """File suffixes of exported sessions."""
 _MOST_NAMED = 12
-"""Maximum number of places that the question before the removal lists."""
+"""Maximum number of places that are listed in the question whether to remove the secret."""
 
 
 @frozen
 class OwnPlaces:
-    """Places in which the program keeps files.
+    """The places in which the program keeps files, which can contain secrets.
 
     ``directories`` are the program's own. ``races`` is the parent directory of the project copies
     that races use. ``exports`` are the directories to which exports are written by default. In
@@ -55,7 +55,7 @@ class OwnPlaces:
 
 @frozen
 class Finding:
-    """Places where secrets were found: the store, files and backups of the store.
+    """The places where secrets were found: the store, its backups and other files.
 
     ``copies`` are project copies that races left behind; these are deleted without being searched.
     """
@@ -65,9 +65,9 @@ class Finding:
     backups: Sequence[Path] = ()
     copies: Sequence[Path] = ()
     unread: Sequence[Path] = ()
-    """Files that could not be searched."""
+    """Files that could not be searched for the secrets."""
     is_deleted: bool = False
-    """Whether secrets occur in the store's file, but only in the remains of deleted rows."""
+    """Whether secrets are left in the store's file, but only in the remains of deleted rows."""
 
     def __bool__(self) -> bool:
         return bool(self.store or self.files or self.backups or self.copies or self.is_deleted)
@@ -82,7 +82,7 @@ class Redaction:
         self._places = places
 
     def find(self) -> Finding:
-        """Search the store and the program's files for the secrets; changes nothing."""
+        """Search the store and the program's files for the secrets, without changing anything."""
         found = find(self._store, self._removal)
         files: list[Path] = []
         unread: list[Path] = []
@@ -110,7 +110,7 @@ class Redaction:
         return [self._title(info) for info in open_now if info.id != but]
 
     def lines(self, finding: Finding) -> list[str]:
-        """Return lines, free of secrets, that name at most `_MOST_NAMED` of the places to change.
+        """Return lines that name the places to change, at most `_MOST_NAMED`, without any secrets.
 
         If there are more places, the last line gives the number of the others.
         """
@@ -176,7 +176,7 @@ class Redaction:
     # -- files
 
     def _own_files(self, found: StoreFinding) -> Iterator[Path]:
-        """Yield every file to search, each once; leaves out the store's own files."""
+        """Yield each file to search once, except the files of the store itself."""
         listed = [*self._in_directories(), self._places.project / NOTES_FILE]
         for session_id in found.entries:
             listed.extend(self._exports(session_id))
@@ -213,7 +213,7 @@ class Redaction:
 def removal_of_entry(
     entry: Entry, session_id: str, store: Store, estimate: Callable[[Entry], int]
 ) -> Removal:
-    """Plan the removal of an entry's content, and of its secrets and long texts elsewhere.
+    """Plan the removal of an entry's content, and of copies of its secrets and long texts.
 
     Raises:
         EntryNotFound: entries of this kind have no content.
@@ -253,7 +253,8 @@ def _mask(path: Path, forms: SecretForms) -> None:
     with path.open("r+b") as file:
         for at, length in pieces:
             file.seek(at)
-            # Read again: pieces overlap, so masking the previous piece may have changed this one.
+            # Read the piece again: masking the previous piece, which overlaps it, may have changed
+            # it.
             data = file.read(length)
             file.seek(at)
             file.write(forms.masked(data))

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 TODO_MARKS: Mapping[str, str] = {"pending": "○", "in_progress": "◐", "done": "●", "cancelled": "–"}
-"""Mark for each state of an item of the to-do list."""
+"""The mark that shows the state of an item of the to-do list."""
 NAME_CELLS = 19
-"""Width of the column of command names, in characters; a longer name gets a separate line."""
+"""Width of the column of command names, in characters; longer names are on a line of their own."""
 _STATES: Mapping[str, str] = {"in_progress": "  (now)", "cancelled": "  (cancelled)"}
 
 
@@ -111,7 +111,7 @@ async def show_help(controller: Controller, argument: str) -> None:
 
 
 def _commands_about(commands: Sequence[Command], argument: str) -> list[Command]:
-    """Return the command named ``argument``.
+    """Return the command with the name ``argument``, for its help.
 
     If there is none, return the commands whose names, help and search words contain all its words.
     """

@@ -94,7 +94,7 @@ def _why_not(snapshots: Sequence[Snapshot], content: Callable[[Snapshot], bytes 
 def _combined(
     path: str, made: list[FileChange], content: Callable[[Snapshot], bytes | None]
 ) -> tuple[FileEdit, bool]:
-    """Return the session's combined change to a file, and whether it includes others' changes.
+    """Combine the session's changes to a file; also return whether others' changes are included.
 
     Changes that others made between the session's changes are left out by a three-way merge, if
     that is possible.
@@ -122,12 +122,12 @@ def _combined(
 
 
 class ResultError(UserFacingError):
-    """Raised if a session has no result, or if the result can't be written."""
+    """Raised if a session has no result, or its result can't be written."""
 
 
 @frozen
 class SessionResult:
-    """A session's changes to files on the session path to the entry ``leaf``.
+    """A session's changes to files, on the session path that ends at the entry ``leaf``.
 
     Reads files and runs git, so create and use it in a thread.
     """
@@ -139,9 +139,9 @@ class SessionResult:
     left_out: Sequence[Conflict]
     """Files that can't be in the result, each with the reason."""
     mixed: Sequence[str]
-    """Files whose result includes changes by others, because others changed the same lines."""
+    """Files whose result includes changes that others made to the same lines as the session."""
     omitted: int
-    """Number of changed files that were not recorded, because there were too many."""
+    """Number of changed files that are missing here, because there were too many to record."""
 
     @classmethod
     def of(
@@ -160,7 +160,8 @@ class SessionResult:
         def content(snapshot: Snapshot) -> bytes | None:
             data = restorer.content(snapshot)
             if data is None and snapshot.digest in places:
-                # If a command changed thousands of files, their new content is only on the disk.
+                # No snapshot is stored if a command changed thousands of files, so read them from
+                # the disk.
                 reading = take_snapshot(project / places[snapshot.digest])
                 if reading.snapshot.digest == snapshot.digest:
                     data = reading.data
@@ -221,7 +222,8 @@ class SessionResult:
         title = one_line(info.title or info.first_message or "Work of a session", _SUBJECT_CHARS)
         path = reversed(self.session.path(self.leaf))
         answers = (entry.text.strip() for entry in path if isinstance(entry, AssistantEntry))
-        # Git drops lines that begin with "#" when the message is edited.
+        # Remove "#" from headings, because Git drops lines that begin with it when a message is
+        # edited.
         lines = next(filter(None, answers), "").splitlines()
         answer = "\n".join(line.lstrip("# ") if line.startswith("#") else line for line in lines)
         if len(answer) > _SUMMARY_CHARS:
@@ -232,7 +234,7 @@ class SessionResult:
         )
 
     def remarks(self, done: Committed | None = None) -> str:
-        """Return sentences about changes left out or mixed with others' changes; "" if none.
+        """Return sentences about changes that were left out, or mixed with others'; "" if none.
 
         Each sentence begins with a space. If there is a commit, ``done``, the sentences also name
         the files that it left out or mixed.
@@ -270,7 +272,10 @@ class SessionResult:
 
 
 def _repository_of(path: str, project: Path) -> str:
-    """Return the path, in the project, of the Git repository nested around a file; "" if none."""
+    """Return the path of the nested Git repository that contains a file; "" if there is none.
+
+    The path is relative to the project.
+    """
     folders = (folder for folder in PurePosixPath(path).parents if folder.name)
     for folder in folders:
         if os.path.lexists(project / folder / ".git"):

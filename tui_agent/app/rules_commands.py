@@ -65,7 +65,7 @@ def rule_lines(rows: Sequence[LedgerRow], count: Callable[[str], int]) -> Iterat
 
 
 def _sending(row: LedgerRow) -> str:
-    """Return how often a rule was sent, as text; "" for a rule that is no longer sent."""
+    """Return how often a rule was sent to the model, as text; "" if it is no longer sent."""
     from tui_agent.context.rule_ledger import RulePlace
 
     if row.place is RulePlace.LOST:
@@ -76,10 +76,10 @@ def _sending(row: LedgerRow) -> str:
 
 
 def _by_place(rows: Sequence[LedgerRow]) -> Iterator[tuple[str, list[LedgerRow]]]:
-    """Yield the rules by what became of them, each group with its heading.
+    """Yield the rules in groups, each with its heading.
 
-    The groups are, in this order: lost rules, rules carried over by a summary, and rules in view,
-    which the model sees. Empty groups are left out.
+    Rules that the model no longer sees (lost rules) come first, then rules carried over by a
+    summary, then rules in view, which the model sees. Empty groups are left out.
     """
     from tui_agent.context.rule_ledger import RulePlace
 

@@ -67,11 +67,11 @@ def _state_after(state: RunState, event: AgentEvent, now: float) -> RunState:  #
         case ChecksAwaited(checkers=names):
             return RunState(Phase.CHECKING, now, " + ".join(one_line(name, 20) for name in names))
         case PermissionAsked(request=request):
-            # While this agent is idle, a race's runner may ask the user through it.
+            # A race's runner may ask the user through this agent while it is idle.
             in_run = state.active and state.in_run
             return replace(state, phase=Phase.ASKING, since=now, detail=request.tool, in_run=in_run)
         case QuestionAsked():
-            # An MCP server may ask the user while the agent is idle.
+            # An MCP server may also ask while the agent is idle.
             in_run = state.active and state.in_run
             return replace(state, phase=Phase.ASKING, since=now, detail="", in_run=in_run)
         case PermissionSettled() | QuestionsAnswered():
@@ -98,7 +98,7 @@ def _state_after(state: RunState, event: AgentEvent, now: float) -> RunState:  #
 
 
 def _entered(state: RunState, phase: Phase, now: float) -> RunState:
-    """Return the state with ``phase``, which begins now unless the agent is in it already."""
+    """Return the agent's state in a phase, which begins now unless the agent is in it already."""
     if state.phase is phase:
         return state
     return RunState(phase, now, tools=state.tools)

@@ -1,4 +1,4 @@
-"""The agent's current activity as data, and the texts about it on the screen.
+"""The agent's current activity as data, and the texts that describe it on the screen.
 
 All functions are pure; run_progress.py derives the activity from the agent's events.
 """
@@ -12,7 +12,7 @@ CHARACTERS_PER_TOKEN = 4
 """Assumed characters per token, to estimate the tokens of an answer that is being streamed."""
 
 _PATIENCE = 3.0
-"""Number of seconds after which the activity line gives a hint.
+"""Seconds of waiting after which the line about the agent's activity gives a hint.
 
 It says that the model is silent, or offers the key that moves a command to the background.
 """
@@ -21,7 +21,7 @@ _STOPS = "esc stops it"
 
 
 class Phase(StrEnum):
-    """Kinds of activity that the status line distinguishes."""
+    """Kinds of activity of the agent, which the status line describes."""
 
     IDLE = "idle"
     WAITING = "waiting"
@@ -45,19 +45,23 @@ class RunState:
     since: float = 0.0
     """Time at which the phase began, in seconds of the caller's clock."""
     detail: str = ""
-    """Details of the phase: checkers, a tool, an attempt, how much of the prompt was read."""
+    """Details of the phase, such as the tool that needs a permission, or the attempt's number.
+
+    While checkers run, these are their names; while the server reads the prompt, how much it has
+    read.
+    """
     until: float | None = None
     """Time of the next attempt at a request, in seconds of the caller's clock; None if none."""
     tools: tuple[tuple[str, str], ...] = ()
     """Running tool calls, each as call id and tool name."""
     words: int = 0
-    """Number of words of the current summary that have been written."""
+    """Number of words of the summary that is being written."""
     began: float = 0.0
     """Time at which the run began, in seconds of the caller's clock."""
     asked: bool = False
     """Whether a request was sent and nothing of the answer has been received yet."""
     in_run: bool = True
-    """Whether the activity is part of a run, unlike a shell command or compaction between runs."""
+    """Whether the activity is part of a run. A shell command or compaction between runs isn't."""
 
     @property
     def active(self) -> bool:
@@ -101,7 +105,7 @@ _WORKING = {
     Phase.TOOL,
     Phase.CHECKING,
 }
-"""Phases in which the activity line begins with the time since the start of the run."""
+"""Phases during which the activity line begins with the time since the start of the run."""
 
 
 def describe_run(state: RunState, now: float, characters: int, *, background_key: str = "") -> str:
@@ -121,7 +125,8 @@ def describe_run(state: RunState, now: float, characters: int, *, background_key
             doing = f" · no word from the model yet, {seconds(now - state.since)}"
         written = characters // CHARACTERS_PER_TOKEN
         count = ""
-        # In 80 columns, there is room only for the count or for the key that moves a command.
+        # In 80 columns, there is room for the count or for the key that moves a command, but not
+        # for both.
         if written and not background_key:
             count = f" · ~{token_count(written)}"
         what = f"working {seconds(now - state.began)}{doing}{count}"

@@ -1,6 +1,6 @@
 """Asks the user what the model or an MCP server wants to know: form fields, or a page to visit.
 
-The callers pass the answer on.
+The callers pass the answer on to the model or the server.
 """
 
 from __future__ import annotations
@@ -28,15 +28,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _TITLE_CHARS = 300
-"""Maximum length, in characters, of the list of field names in the question about a form."""
+"""Maximum length, in characters, of a form's field names in the question about the form."""
 _SKIP = "\0skip"
 _OWN_WORDS = "\0words"
 _DONE = "\0done"
-"""Names of the answers that this module adds; no option of a question can have these names."""
+"""Names of the answers that this module adds to those of a question.
+
+They begin with a null character, so that no option of a question can have the same name.
+"""
 
 
 class Dialogs(Protocol):
-    """The part of the controller that is needed to ask the user and to show messages."""
+    """The part of the controller that this module needs, to ask the user and to show messages."""
 
     frontend: Frontend
 
@@ -78,8 +81,8 @@ async def ask_for_model(
 
     The questions are asked in one form if the frontend has forms. Otherwise they are asked one by
     one, and the user confirms the answers at the end. If the user goes back, the previous question
-    is asked again; at the first question, all is cancelled. ``former`` contains answers to fill in,
-    by field name.
+    is asked again; at the first question, this cancels all of them. ``former`` contains answers to
+    fill in, by field name.
     """
     values: dict[str, Value] = dict(former or {})
     at_once = await dialogs.frontend.fill_in(asked, values)
@@ -228,7 +231,7 @@ async def _form(dialogs: Dialogs, form: ServerForm) -> Answer:
 
 
 def _opening(form: ServerForm) -> Choice:
-    """Return the question whether to answer a server's form, which names the form's fields."""
+    """Return the question that asks whether to answer a server's form, and names its fields."""
     titles: dict[str, list[str]] = {"Required": [], "Optional": []}
     for field in form.fields:
         titles["Required" if field.required else "Optional"].append(field.title)
@@ -298,7 +301,10 @@ async def _link(dialogs: Dialogs, link: ServerLink) -> Answer:
 
 
 def _without_one(decision: str | None) -> Answer:
-    """Return an answer without values: "decline" if the user declined, otherwise "cancel"."""
+    """Return an answer to a server's question that contains no values.
+
+    Its action is "decline" if the user declined, otherwise "cancel".
+    """
     if decision == "n":
         return Answer("decline")
     return Answer("cancel")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class OpenHow(StrEnum):
-    """Ways to open a session that another program may have open."""
+    """Ways to open a session, for the case that another program has it open."""
 
     OPEN = "open"
     READ_ONLY = "read_only"
@@ -56,7 +56,10 @@ class OpenRequest:
 
 @frozen
 class ModelRow:
-    """A model in the list of models. Window in tokens; prices in US dollars per million tokens."""
+    """A model in the list of models.
+
+    Its context window is in tokens, and its prices are in US dollars per million tokens.
+    """
 
     id: str
     provider: str
@@ -66,16 +69,16 @@ class ModelRow:
     abilities: tuple[str, ...] = ()
     """What the model can do, in short words: tools, vision, reasoning, ..."""
     has_key: bool = False
-    """Whether the model can be used now, because its API key was found or it needs none."""
+    """Whether the model can be used now: its API key was found, or it needs no key."""
     own_host: str = ""
     """Host and port of the address that the user set for the model; "" for the provider's own."""
     server: str = ""
-    """Base URL of the user's server that offers the model; "" if none or already saved."""
+    """Base URL of the user's server that offers the model, if it still has to be saved; else ""."""
 
 
 @frozen
 class Look:
-    """Settings of ``[ui]`` that are needed for the first frame, before all settings are read."""
+    """Settings of ``[ui]`` for the first frame, which is drawn before all settings are read."""
 
     theme: str | None = None
     """Name of a Textual theme; None follows the terminal's background."""
@@ -99,7 +102,7 @@ class SessionServices(Protocol):
         """Release a session, whose agent has been closed, so that other programs can open it."""
 
     def make_agent(self, session: Session, /) -> Agent:
-        """Return a new agent for a newly opened session, as the arguments and settings say."""
+        """Return a new agent for a newly opened session, set up by the arguments and settings."""
 
     def show_agent(self, agent: Agent, /) -> None:
         """Called when an agent that was created earlier is back on the screen."""
@@ -122,7 +125,7 @@ class SettingServices(Protocol):
 
     config_path: Path
     warnings: Sequence[str]
-    """Problems with settings and arguments that are shown at the start."""
+    """Problems with settings and arguments, which the user is told about at the start."""
     logins: LoginController
     """Tries, saves and removes the API keys that the user enters for providers."""
 
@@ -144,11 +147,11 @@ class SettingServices(Protocol):
         """
 
     def doctor(self) -> Sequence[str]:
-        """Return the lines of ``tui-agent doctor``; call it in a thread."""
+        """Return the report of ``tui-agent doctor`` as lines; call it in a thread."""
 
 
 class TrustServices(Protocol):
-    """Reads and saves what a project may do: its trust, permission rules and check command."""
+    """Reads and saves whether a project is trusted, its permission rules and its check command."""
 
     def trust_question(self) -> ProjectState | None:
         """Return the project's trust state; None if the user needn't be asked about it.
@@ -183,10 +186,13 @@ class TrustServices(Protocol):
         """Save a permission rule in the user's settings; return None, or why that is impossible."""
 
     def check_command(self, project: Path, /) -> str:
-        """Return the saved command that checks work in the project; "" if none is saved."""
+        """Return the command that is saved for checking the agent's work in the project.
+
+        Returns "" if none is saved.
+        """
 
     def keep_check(self, project: Path, command: str, /) -> None:
-        """Save the command that checks work in a project, in the user's settings.
+        """Save a project's check, a command that checks the agent's work, in the user's settings.
 
         Raises:
             ConfigError, OSError: the settings can't be written.
@@ -194,7 +200,7 @@ class TrustServices(Protocol):
 
 
 class ModelServices(Protocol):
-    """Finds models and their prices."""
+    """Finds models, and what requests to them cost."""
 
     def models(self) -> Sequence[ModelRow]:
         """Return the models of the catalog, usable ones first; call it in a thread."""
@@ -222,14 +228,14 @@ class ModelServices(Protocol):
         """Return the cost of a request in US dollars; None if unknown."""
 
     def provider_keys(self) -> Mapping[str, str]:
-        """Return where each provider's API key was found, such as a variable, by provider."""
+        """Return the source of each provider's API key, such as a variable, by provider."""
 
 
 class FileServices(Protocol):
     """Lists the project's files, and provides the paths of the program's own directories."""
 
     cwd: Path
-    """Directory in which the program was started."""
+    """The directory in which the program was started."""
     state_dir: Path
     """Directory for the program's small files: counts, pasted images, plugins."""
     own_places: Sequence[Path]
@@ -254,7 +260,7 @@ class AppServices(
         """Return the seconds since the epoch."""
 
     def on_ready(self) -> None:
-        """Called after the first frame; starts loading slow parts in the background."""
+        """Called after the first frame, to start loading slow parts in the background."""
 
 
 @frozen

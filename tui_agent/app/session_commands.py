@@ -340,7 +340,7 @@ async def detach(controller: Controller, _argument: str) -> None:
             inline=True,
         )
         answer = await controller.ask(asked)
-        # The question also closes when the work ends, and then there is no step to stop.
+        # If the work ends, the question closes too; then there is no step to stop.
         if answer == "n" or (answer is None and agent.running) or controller.agent is not agent:
             return
     controller.services.go_on_detached(agent.session, agent.running)
@@ -348,9 +348,10 @@ async def detach(controller: Controller, _argument: str) -> None:
 
 
 def detach_if_closed(controller: Controller) -> None:
-    """Let a working agent continue detached, if the settings say so for a closed terminal.
+    """Let a working agent continue in a detached run, if the settings say so.
 
-    Call this after the terminal was closed, before the program leaves the screen.
+    A setting decides whether this happens when the terminal is closed. Call this after the terminal
+    was closed, before the program leaves the screen.
     """
     agent = controller.agent
     is_wanted = controller.services.config().ui.closed_terminal == "detach"

@@ -55,7 +55,7 @@ def tree_lines(session: Session) -> list[str]:
         by_id[header.id] = header._replace(parent_id=parent)
     below = children(by_id.values())
     lines: list[str] = []
-    # Entries to draw, the next one last: id, prefix of its line, prefix of the lines below it.
+    # Stack of entries to draw: id, prefix of the entry's line, prefix of the lines below.
     stack: list[tuple[int, str, str]] = []
     for root in reversed(below.get(None, [])):
         stack.append((root, "", ""))
@@ -165,7 +165,7 @@ def _as_dicts(rows: Mapping[Any, Any]) -> dict[str, dict[str, Any]]:
 
 
 def compaction_json(plan: CompactionPlan, commit: Commit | Refusal) -> str:
-    """Return a compaction's preview as a JSON object; ``refused`` says why if it is impossible."""
+    """Return a compaction's preview as JSON; ``refused`` says why a compaction is impossible."""
     value: dict[str, Any] = {
         "summarised": [entry.id for entry in (*plan.history, *plan.turn_prefix)],
         "kept": [entry.id for entry in plan.kept],

@@ -43,7 +43,7 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "Files": ("checkpoints",),
 }
-"""Settings of each group: keys, tables, and prefixes of keys (the prefixes end with ``_``)."""
+"""The settings in each group, as keys, tables, and prefixes of keys (which end with ``_``)."""
 
 OTHERS: Final = "Others"
 """Name of the group for settings that are in no other group."""
@@ -145,7 +145,7 @@ _VALUES: Final[Mapping[str, str]] = {"true": "on", "false": "off", UNSET: "–"}
 
 
 def sentence_of(row: SettingRow) -> str:
-    """Return a setting's label: the one in `_SENTENCES`, otherwise one made from its key."""
+    """Return the label of a setting: its text in `_SENTENCES`, or else the words of its key."""
     if row.table:
         words = f"{row.table}: {row.words}"
     else:
@@ -162,7 +162,7 @@ def value_of(row: SettingRow) -> str:
 
 
 def group_of(key: str) -> str:
-    """Return the name of the group to which a setting belongs."""
+    """Return the name of the group in which the settings page shows a setting."""
     for name, begins in GROUPS.items():
         if any(_is_covered(key, begin) for begin in begins):
             return name
@@ -170,12 +170,15 @@ def group_of(key: str) -> str:
 
 
 def _is_covered(key: str, begin: str) -> bool:
-    """Return True if ``begin``, an item of `GROUPS`, includes the setting ``key``."""
+    """Return True if the setting ``key`` belongs to ``begin``, an item of `GROUPS`.
+
+    Such an item is a key, a table or a prefix.
+    """
     return key == begin or key.startswith(begin if begin.endswith("_") else f"{begin}.")
 
 
 def sorted_by_group(rows: Sequence[SettingRow]) -> dict[str, list[SettingRow]]:
-    """Return the settings by group.
+    """Return the settings sorted by the groups in which the settings page shows them.
 
     Within a group, the settings in `_SENTENCES` come first, in that order. Empty groups are left
     out.

@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 MAX_TITLE = 40
 """Maximum length of a session's title in a sentence, in characters."""
 MAX_LINE = 200
-"""Maximum length, in characters, of the line shown of a session's newest answer or question."""
+"""Maximum length, in characters, of the quoted line of a session's newest answer or question."""
 
 RACE_OVER = "its race is over"
 
 _GOOD_ENDS = frozenset({"done", "length"})
-"""Reasons why a run can end with an answer for the user to read."""
+"""Reasons for which a run can end and leave an answer for the user to read."""
 
 
 class AsideState(StrEnum):
-    """State of a session in the background."""
+    """What a session in the background is doing, or how it ended."""
 
     WORKING = "working"
     NEEDS_YOU = "needs you"
@@ -79,15 +79,15 @@ class Aside:
         self.agent = agent
         self.race = race
         self.progress = progress
-        """The agent's activity, for when the session is brought back to the screen."""
+        """The agent's current activity, to show when the session is brought back to the screen."""
         self.last_line = ""
         """First line of the newest answer; "" if there is none yet."""
         self.question = ""
-        """What the user has to answer or look at, as a phrase; "" if there is nothing."""
+        """What the user has to answer or look at in the session, as a phrase; "" if nothing."""
         if (waiting := agent.questions.open) is not None:
             self.question = _about(waiting)
         self.shown = asyncio.Event()
-        """Set when the session is brought back to the screen, or is being closed."""
+        """Set when the session is brought back to the screen or closed, as tasks wait for that."""
         self._clock = clock
         self._report = report
         self._ended: RunEnded | None = None
@@ -101,7 +101,7 @@ class Aside:
 
     @property
     def is_busy(self) -> bool:
-        """Whether work would be lost if the session were closed now."""
+        """Whether closing the session now would stop work, so that it has to stay open."""
         return is_busy(self.agent, self.race)
 
     @property
@@ -115,7 +115,7 @@ class Aside:
         return AsideState.STOPPED
 
     def leave(self) -> None:
-        """Stop watching the session, because it is brought back to the screen or closed."""
+        """Stop watching the session, which is about to be brought back to the screen or closed."""
         self._leave()
         self.shown.set()
 
@@ -158,7 +158,10 @@ def is_busy(agent: Agent, race: Race | None) -> bool:
 
 
 def count_words(asides: Iterable[Aside]) -> str:
-    """Return the number of sessions in each state: ``1 session at work · 1 needs you``, or ""."""
+    """Return how many background sessions are in each state: ``1 session at work · 1 needs you``.
+
+    Returns "" if there are none.
+    """
     states = [aside.state for aside in asides]
     working = states.count(AsideState.WORKING)
     asking = states.count(AsideState.NEEDS_YOU)
@@ -176,7 +179,10 @@ def count_words(asides: Iterable[Aside]) -> str:
 
 
 def news_of(aside: Aside) -> str:
-    """Return a sentence about a session's state, with its question or its answer's first line."""
+    """Return a sentence about a background session: its state, and its question or answer.
+
+    Of the answer, only the first line is quoted.
+    """
     match aside.state:
         case AsideState.NEEDS_YOU:
             return f"“{aside.title}” needs you: {one_line(aside.question, 80)}"

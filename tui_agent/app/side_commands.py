@@ -22,7 +22,7 @@ KEEP = "k"
 TAKE = "t"
 ASK_ON = "a"
 DROP = "drop"
-"""Name of the choice that drops the model's answer. Escape chooses it, too.
+"""Name of the choice that drops the model's answer. Pressing Escape also chooses it.
 
 The name is not a letter, because a letter typed by mistake would lose the model's answer.
 """
@@ -66,7 +66,7 @@ async def btw(controller: Controller, argument: str) -> None:
             elif wanted == DROP:
                 side.drop()
             else:
-                # Asks again if the answers can't be stored.
+                # Ask again if the answers can't be stored.
                 await controller.attempt(_carry_out(controller, side, wanted))
     finally:
         side.close()
@@ -84,7 +84,7 @@ async def _ask(controller: Controller, side: SideQuestion, question: str) -> Non
 
 
 async def _ask_on(controller: Controller, side: SideQuestion) -> None:
-    """Let the user type another question, and ask the model; does nothing without a question."""
+    """Let the user type another side question, and ask the model; does nothing if they cancel."""
     line = TextLine("What else do you want to ask?", confirm="ask")
     question = (await controller.ask(line) or "").strip()
     if question:
@@ -92,7 +92,7 @@ async def _ask_on(controller: Controller, side: SideQuestion) -> None:
 
 
 async def _choose(controller: Controller, side: SideQuestion) -> str:
-    """Show the last answer, and ask the user what to do with it."""
+    """Show the newest answer to the side question, and ask the user what to do with it."""
     last = side.exchanges[-1]
     shown = Choice(
         one_line(last.question, 200),

@@ -29,24 +29,24 @@ The most expensive branches come first, and the remaining ones are added up.
 """
 
 MAX_REQUESTS = 40
-"""Number of the newest requests, and of the newest pings, that are listed."""
+"""Maximum number of requests, and of pings, that are listed; the newest ones are chosen."""
 
 DAYS = 7
-"""Number of days for which the cost of all sessions is listed."""
+"""Number of days, up to today, for which the cost of all sessions is listed."""
 
 PING_CAUSE = "the prompt cache was about to expire (cache.keep_warm)"
 
 _INDENT = 11
-"""Indent of the line with a model's tokens, in characters: the width of the dollar column."""
+"""Indent of the line with a model's tokens, in characters; the costs above it take this width."""
 _NOTHING = 1e-9
-"""Costs up to this amount, in US dollars, are treated as rounding errors."""
+"""Costs up to this amount, in US dollars, are taken for rounding errors and not shown."""
 
 
 @dataclass
 class Spent:
     """Totals of requests, with tokens as reported by the provider and costs in US dollars.
 
-    ``cached`` tokens are part of ``input``; ``saved`` is the amount that the prompt cache saved.
+    The ``cached`` tokens are included in ``input``. ``saved`` is what the prompt cache saved.
     """
 
     requests: int = 0
@@ -56,7 +56,7 @@ class Spent:
     cost: float = 0.0
     saved: float = 0.0
     unpriced: int = 0
-    """Number of requests whose cost is unknown."""
+    """Number of requests whose cost is not known, so that ``cost`` doesn't include it."""
 
     def add(self, record: RequestRecord, saved: float) -> None:
         """Add a request; ``saved`` is what the prompt cache saved on it, in US dollars."""
@@ -114,14 +114,14 @@ class Spending:
     The cost is the extra cost in US dollars; None if there was no miss, or if the cost is unknown.
     """
     misses: dict[str, Missed] = field(default_factory=dict)
-    """Totals of the cache misses on all branches, by the reason in words."""
+    """Totals of the cache misses on all branches; the keys are the reasons, in words."""
     pings: list[SideCost] = field(default_factory=list)
     """Pings that kept the prompt cache warm, oldest first."""
     all_sessions: dict[date, float] = field(default_factory=dict)
     """Cost of all sessions, in US dollars, on each of the last `DAYS` days."""
 
     def add_step(self, step: Step, dollars: float | None) -> None:
-        """Add a request on the current session path.
+        """Add a request on the current session path, with its cache miss.
 
         ``dollars`` is the extra cost of its cache miss, None if unknown.
         """
@@ -222,7 +222,8 @@ def session_spending(
     """
     copied = session.reader.copied_until()
     records = [record for record in records if record.id > copied]
-    # In older stores, subagents have their own sessions, whose cost is part of the side cost.
+    # In older stores, subagents have sessions of their own, and their cost is part of the side
+    # cost.
     subagents = store.subagent_requests(session.id)
     side_costs = store.side_costs(session.id)
     rest = session.info.side_cost - sum(call.cost for call in side_costs)
@@ -323,7 +324,10 @@ def _ledger_heading(found: Spending) -> str:
 
 
 def _ledger_rows(found: Spending) -> list[str]:
-    """Return rows of the newest requests on the current path: cost, cached share, cache miss."""
+    """Return table rows for the newest requests on the current session path.
+
+    Each row shows the request's cost, its cached share, and its cache miss if there was one.
+    """
     rows = []
     for step, dollars in found.path[-MAX_REQUESTS:]:
         cost = "–"

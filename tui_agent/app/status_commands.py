@@ -1,8 +1,8 @@
 """``/status``, ``/diagnostics`` and ``/diff``: show the session's state and its changes to files.
 
 ``/diagnostics`` also switches the checks of edited files on and off. ``/diff`` first waits for
-interrupted tool calls to end, and appends a checkpoint of the latest changes. This module also
-looks up the session's cost, for ``/status`` and ``/cost``.
+interrupted tool calls to end, and appends a checkpoint of the latest changes. The module also looks
+up the session's cost, which ``/status`` and ``/cost`` show.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ async def show_status(controller: Controller, agent: Agent, at: str = "") -> Non
     """
     from tui_agent.app.spending import spending_sections
 
-    # Probing the sandbox and adding up a long session take a moment.
+    # Both take a moment, because they probe the sandbox and add up a long session.
     sandbox = await asyncio.to_thread(sandbox_words, agent)
     found, names = await look_up_spending(controller, agent)
     lines = list(status_lines(agent, sandbox))
@@ -59,7 +59,7 @@ async def show_status(controller: Controller, agent: Agent, at: str = "") -> Non
 
 
 async def look_up_spending(controller: Controller, agent: Agent) -> tuple[Spending, dict[int, str]]:
-    """Return the full cost of the agent's session, and previews of other branches' first entries.
+    """Return the cost of the agent's session, and previews of the other branches' first entries.
 
     The previews are by entry number. Reads the store in a thread, as that can take a second.
     """
@@ -69,7 +69,7 @@ async def look_up_spending(controller: Controller, agent: Agent) -> tuple[Spendi
     session = agent.session
     records = await asyncio.to_thread(session.reader.requests)
     departures = session.departures(record.id for record in records)
-    # This fills the reader's cache, which the status page reads on the event loop.
+    # Fill the reader's cache in a thread, because the status page reads it on the event loop.
     await asyncio.to_thread(session.reader.costs)
     found, names = await asyncio.to_thread(
         session_spending, session, services.store, records, departures, price=services.price
@@ -91,7 +91,7 @@ async def look_up_spending(controller: Controller, agent: Agent) -> tuple[Spendi
 
 
 def sandbox_words(agent: Agent) -> str:
-    """Describe the sandbox: its kind and what it lacks, or why there is none.
+    """Return a description of the sandbox: its kind and what it lacks, or why there is none.
 
     This can take a moment, so call it in a thread.
     """
@@ -151,7 +151,7 @@ def _agent_lines(agent: Agent, sandbox: str) -> Iterator[str]:
 
 
 def _own_rules(agent: Agent) -> str:
-    """Return the number of rules that are not defaults, by action: ``2 allow, 1 deny``, or ""."""
+    """Return how many permission rules are not defaults, by action: ``2 allow, 1 deny``, or ""."""
     counts = Counter[str]()
     for rule in agent.tools.gate.rules():
         if rule.source != "default":
@@ -174,7 +174,7 @@ def _cost_lines(agent: Agent) -> Iterator[str]:
     side = agent.session.info.side_cost
     own = reader.own_cost() or 0.0
     asked = reader.requests()
-    # A cost of 0 is shown only if the cost of every request is known.
+    # Show a cost of 0 only if the cost of every request is known.
     if costs or side or (asked and all(request.cost is not None for request in asked)):
         copied_until = reader.copied_until()
         on_path = 0.0
@@ -215,7 +215,10 @@ def _context_lines(agent: Agent) -> Iterator[str]:
 
 
 def _ping_words(agent: Agent) -> str:
-    """Describe the pings that keep the cache warm: their cost, and if the next one is worth it."""
+    """Return a sentence about the pings that keep the prompt cache warm.
+
+    It says what they cost, and whether the next one is worth its price.
+    """
     spent = agent.cache_pings.spent()
     done = ""
     if spent is not None:
@@ -278,7 +281,7 @@ def _diagnostics_lines(agent: Agent) -> list[str]:
 
 
 def _checker_lines(agent: Agent) -> Iterator[str]:
-    """Yield a line about each checker in the settings, then about each one that is built in."""
+    """Yield a line about each checker in the settings, then about each built-in checker."""
     from tui_agent.agent.diagnostics.checks import KNOWN_CHECKERS
     from tui_agent.processes.own_programs import find_project_program
 

@@ -1,4 +1,4 @@
-"""Glyphs and style classes for the context status of entries, shared by all widgets."""
+"""The glyph and the style class of each context status of entries, shared by all widgets."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ GLYPHS: Final = {
     Standing.HIDDEN: "×",
     Standing.UNSENT: " ",
 }
-"""Glyph for each context status, one cell wide; they can be told apart without colour."""
+"""Glyph of each context status, one cell wide, so that they can be told apart without colour."""
 
 
 def style_of(standing: Standing) -> str:
@@ -21,4 +21,4 @@ def style_of(standing: Standing) -> str:
 
 
 STYLES: Final = tuple(style_of(standing) for standing in Standing)
-"""Component classes for all context statuses."""
+"""All component classes that `style_of` can return."""

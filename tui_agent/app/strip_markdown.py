@@ -48,7 +48,7 @@ def plain(text: str) -> str:
 
 
 def plain_preview(kind: str, text: str) -> str:
-    """Return an entry's preview, without Markdown markup if a model wrote the entry.
+    """Return an entry's preview as plain text: without Markdown markup, if a model wrote it.
 
     ``kind`` is the entry's kind. Tool calls are shortened to the tool and its first argument:
     ``read views.py``.
@@ -65,9 +65,12 @@ def plain_preview(kind: str, text: str) -> str:
 
 
 def _call_words(call: re.Match[str]) -> str:
-    """Return the text that replaces a match of `_CALL`: tool and first argument, unescaped."""
+    """Return a shortened tool call: the tool and its first argument, without JSON escapes.
+
+    It replaces a match of `_CALL`.
+    """
     written = call[3] or ""
-    # The preview may end in the middle of an escape.
+    # The preview may be cut off in the middle of an escape sequence.
     argument = json_string(written) or json_string(written.rpartition("\\")[0])
     return f"{call[1]}{call[2]} {' '.join(argument.split())}".rstrip()
 

@@ -20,13 +20,13 @@ MARKS: dict[Mark, str] = {
     Mark.MISS: "×",
     Mark.EDIT: "•",
 }
-"""Glyphs for the kinds of events that can happen before a step."""
+"""Glyph of each kind of event, such as a compaction, that can happen before a step."""
 _WEIGHTS = {MARKS[mark]: len(MARKS) - place for place, mark in enumerate(Mark)}
 _LEAST_SHARE = 4
-"""Share of the context window, as a divisor, from which on the plot shows the whole window.
+"""Divisor of the context window that decides how high the plot reaches.
 
-If the largest request takes at least 1/4 of the window, the plot's top is the window; otherwise,
-the top is slightly above that request.
+If the largest request takes at least 1/4 of the window, the plot's top is the whole window.
+Otherwise, the top is slightly above that request.
 """
 
 
@@ -52,7 +52,7 @@ def series_of(steps: Sequence[Step]) -> Series:
 
 
 def legend(steps: Sequence[Step]) -> str:
-    """Return a line with the glyphs in the plot of these steps, and their meaning."""
+    """Return a line that explains the glyphs in the plot of these steps."""
     there: set[Mark] = set()
     for step in steps:
         there.update(step.marks[:1])
@@ -60,7 +60,7 @@ def legend(steps: Sequence[Step]) -> str:
 
 
 def heading(steps: Sequence[Step], at: int) -> str:
-    """Return the heading for the step at the index ``at``.
+    """Return the heading of the text about the step at the index ``at``.
 
     The heading contains the step's number, entry and time, or the words "next request".
     """

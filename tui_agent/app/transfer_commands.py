@@ -167,7 +167,7 @@ async def import_(controller: Controller, argument: str) -> None:
 
 
 def _place(controller: Controller, text: str) -> Path:
-    """Return the path that the user typed; ``~`` stands for the home directory.
+    """Return the path that the user typed, with ``~`` replaced by the home directory.
 
     A relative path is resolved against the session's directory; if that doesn't exist, against the
     directory in which the program was started.

@@ -78,7 +78,7 @@ async def redo(controller: Controller, _argument: str) -> None:
     if restored is None:
         return
     controller.say(_sentence(f"Redone: {name}", restored, "/undo takes it back"))
-    # If the next step is another undone turn, its message goes into the prompt instead.
+    # If the next step was undone, too, put its message into the prompt instead.
     controller.frontend.withdraw_message(_typed(session, session.history.next()) or "")
 
 

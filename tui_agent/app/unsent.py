@@ -28,7 +28,7 @@ class UnsentKeeper:
     """Saves and restores drafts.
 
     A draft consists of the text in the prompt and the messages that wait to be sent. Text that the
-    user put away (the frontend's stash) is saved with the prompt's text. A draft is stored by
+    user took out of the prompt for later (the frontend's stash) is saved, too. A draft is stored by
     session id, or by directory before the session's first entry. There is one keeper per
     controller.
     """
@@ -39,7 +39,7 @@ class UnsentKeeper:
         self._is_open = False
         self._place = ""
         self._kept: Unsent | None = None
-        """The draft stored at ``_place``; None before the first save."""
+        """The draft stored under the key ``_place``; None before the first save."""
         self._agents: WeakValueDictionary[str, Agent] = WeakValueDictionary()
         """The agents of the sessions that were shown, by session id."""
 
@@ -52,7 +52,7 @@ class UnsentKeeper:
             self._timer = asyncio.get_running_loop().call_later(DELAY, self.save)
 
     def save(self) -> None:
-        """Save the draft at once if it has changed.
+        """Save the draft now, without the usual delay, if it has changed.
 
         If the key of the draft has changed, deletes the copy under the old key.
 
@@ -102,7 +102,8 @@ class UnsentKeeper:
         self._kept = Unsent()
         found = self._take(self._place, is_new=bool(before) and self._place != agent.session.id)
         if was_busy:
-            # The session continued in the background and sent or queued its messages.
+            # Restore only the text, because the session has sent or queued its messages in the
+            # background.
             found = Unsent(found.text)
         text = "\n\n".join(filter(None, [*found.waiting, found.text]))
         is_saved = _text_of(frontend) == kept.text
@@ -138,7 +139,7 @@ class UnsentKeeper:
             return Unsent()
 
     def _put(self, place: str, unsent: Unsent) -> bool:
-        """Store a draft; return False if it can't be written."""
+        """Store a draft under the key ``place``; return False if it can't be written."""
         from tui_agent.session.errors import StoreError
 
         try:
@@ -150,11 +151,11 @@ class UnsentKeeper:
 
 
 def _text_of(frontend: Frontend) -> str:
-    """Return the text that the user put away, followed by the text in the prompt."""
+    """Return the text that the user stashed earlier, followed by the text in the prompt."""
     return "\n\n".join(filter(None, [frontend.stashed, frontend.draft]))
 
 
 def place_of(agent: Agent) -> str:
-    """Return a draft's key: the session's id, or its directory if it has no entries yet."""
+    """Return the key of a session's draft: its id or, before the first entry, its directory."""
     info = agent.session.info
     return str(info.id if info.entry_count else info.cwd)

@@ -28,7 +28,10 @@ OFFERS_SHOWN = 3
 """Maximum number of other programs' models that are listed; the others are counted."""
 
 _TRUST: dict[str, TrustDecision] = {"y": "trusted", "v": "refused"}
-"""Decisions about trust, by the name of the answer; other answers decide nothing."""
+"""The decision that each answer to the question about trust stands for.
+
+An answer that is not listed, such as "not now", decides nothing.
+"""
 
 
 async def ask_for_trust(controller: Controller) -> None:
@@ -83,7 +86,7 @@ def trust_lines(state: ProjectState) -> list[str]:
 
 
 def begin_welcome(controller: Controller, prompt: str = "") -> None:
-    """Start asking for a model in the background; after that, put ``prompt`` into the prompt."""
+    """Start a task that asks for a model, and then puts ``prompt`` into the prompt."""
 
     def put_back(_task: object) -> None:
         if prompt and controller.agent is not None:
@@ -94,7 +97,7 @@ def begin_welcome(controller: Controller, prompt: str = "") -> None:
 
 
 def begin_with_list(controller: Controller, prompt: str = "") -> None:
-    """Start asking for a session in the background; after that, put ``prompt`` into the prompt."""
+    """Start a task that asks for a session, and then puts ``prompt`` into the prompt."""
 
     async def choose() -> None:
         current = controller.open_agent.session.id
@@ -113,7 +116,7 @@ def begin_with_list(controller: Controller, prompt: str = "") -> None:
 async def welcome(controller: Controller) -> None:
     """Ask how to get a model, and start the command that the user chooses.
 
-    Asks again if a login leaves the session without a model.
+    If the user logs in but doesn't choose a model, asks again.
     """
     while True:
         offers = await asyncio.to_thread(_offers, controller.services)
@@ -125,7 +128,8 @@ async def welcome(controller: Controller) -> None:
             case "m":
                 controller.begin("model")
             case "l":
-                # A login also chooses a model, which cancels this task.
+                # If the user logs in, the command also asks for a model; choosing one cancels this
+                # task.
                 await asyncio.shield(controller.begin("login"))
                 if controller.agent is not None and not controller.agent.model:
                     continue

@@ -62,7 +62,7 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
         writer = asyncio.StreamWriter(transport, protocol, reader, loop)
         try:
-            # `acp.Agent` also declares the protocol's optional methods, which the agent may omit.
+            # `acp.Agent` declares optional methods, too, which the agent doesn't have to implement.
             connection = AgentSideConnection(
                 cast("acp.Agent", agent),
                 writer,
@@ -71,8 +71,8 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
                 use_unstable_protocol=True,
             )
             agent.notify = connection._conn.send_notification  # noqa: SLF001
-            # The SDK has no route for delete_session, and reads only some of the fields of
-            # initialize.
+            # The SDK has no route for delete_session, and its route for initialize drops some
+            # fields.
             router = connection._conn._handler  # noqa: SLF001
             router.route_request(
                 AGENT_METHODS["session_delete"], DeleteSessionRequest, agent, "delete_session"

@@ -26,7 +26,10 @@ from tui_agent.places import LeftOut
 from tui_agent.safe_text import one_line
 
 NOTICE_SHOWN = "other-programs-told"
-"""Name of a file in the data directory that exists if the notice about such files was shown."""
+"""Name of a file in the data directory, which exists once the notice has been shown.
+
+The notice is about other programs' files.
+"""
 _SIGNS = {
     ItemState.ACTIVE: "✓",
     ItemState.HELD_BACK: "…",
@@ -65,7 +68,7 @@ def found_items(cwd: Path) -> tuple[FoundItem, ...]:
     """
     config = load_config().config
     chosen = folders_of(cwd, config)
-    # Files that the user leaves out are listed, too.
+    # Also list the files that the user leaves out.
     folders = replace(chosen, left_out=LeftOut())
     trusted = is_trusted(cwd)
     knowledge = knowledge_of(folders, config, trusted=trusted)
@@ -76,7 +79,7 @@ def found_items(cwd: Path) -> tuple[FoundItem, ...]:
 
 
 def _reachable(item: FoundItem) -> FoundItem:
-    """Return the item, marked as without effect if it is a command named like a built-in one."""
+    """Return the item; if it is a command named like a built-in one, mark it as without effect."""
     if item.kind != "command" or not is_reserved(item.name.removeprefix("/")):
         return item
     why = f"a built-in command is named {item.name}, so rename the file"
@@ -96,7 +99,7 @@ def notice_maker(cwd: Path) -> Callable[[Knowledge], str] | None:
     def news(_knowledge: Knowledge) -> str:
         text = summary(found_items(cwd))
         if text:
-            with suppress(OSError):  # the notice is then shown again
+            with suppress(OSError):  # if this fails, the notice is shown again
                 shown.touch()
         return text
 
@@ -104,7 +107,7 @@ def notice_maker(cwd: Path) -> Callable[[Knowledge], str] | None:
 
 
 def _choose(arguments: Namespace) -> int:
-    """Change ``other_programs.leave_out`` as ``--without`` and ``--with`` say; print the result.
+    """Apply ``--without`` and ``--with`` to ``other_programs.leave_out``, and print the result.
 
     Raises `UsageError` if a program or group to leave out was not found.
     """

@@ -68,7 +68,7 @@ def make_agent(
     if session.read_only:
         return Agent(session, ports, model=_first_model(wiring, cwd), mode=mode, effort=effort)
     if effort is not None:
-        # If the session path has no effort yet, the agent appends this one itself.
+        # The agent appends the effort itself if the session path has none yet.
         named = resolve(session.active_path()).effort
         if named is not None and named.effort is not effort:
             session.append(EffortChangeEntry(effort=effort))
@@ -128,7 +128,7 @@ def _wanted_effort(wiring: "Wiring") -> Effort | None:
 
 
 def _choose_model(wiring: "Wiring", agent: Agent) -> None:
-    """Switch the agent to the model in the arguments, or to another model if its own isn't usable.
+    """Switch the agent to the model in the arguments or, if its own can't be used, to another one.
 
     In the second case, sets ``wiring.notice``.
     """
@@ -288,7 +288,8 @@ def _snapshot_store(wiring: "Wiring", project: Path) -> SnapshotStore | None:
     store = wiring.store
     if not wiring.loaded.config.checkpoints.enabled:
         return None
-    # The program's own directories are left out, except the one that contains the demo's project.
+    # Take no snapshots of the program's own directories, except one that contains the demo's
+    # project.
     own = []
     for place in map(real_path, (data_dir(), log_dir(), cache_dir())):
         if not real_path(project).is_relative_to(place):

@@ -46,13 +46,13 @@ SUBCOMMANDS = (
     "stop",
 )
 USUAL_ACTIONS = {"sessions": "list", "config": "get", "mcp": "list", "plugin": "list"}
-"""Default action of each subcommand that can be used without naming one of its actions."""
+"""The default action of each subcommand, for when the arguments name no action."""
 OutputFormat = Literal["text", "json", "stream-json"]
 """What a run without a screen prints: its answer, one JSON object, or one event per line."""
 ON_QUESTION = ("wait", "deny", "stop")
-"""Values of ``--on-question``: what happens when the run needs a permission."""
+"""Values of ``--on-question``, which say what happens when the run needs a permission."""
 RUN_LIMITS = ("max_steps", "max_cost", "max_tokens", "timeout")
-"""Options of this run that override the settings of the same names."""
+"""Command-line options that override, for this run, the settings of the same names."""
 _COMMAND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 """Matches a word that can be a subcommand of this or another program."""
 _CONFIG_OPTIONS = {"-c", "--config"}
@@ -309,7 +309,7 @@ def _refuse_foreign_mode(mode: str) -> None:
 
 
 def _refuse_override(argv: list[str]) -> None:
-    """Refuse ``-c KEY=VALUE``, which changes a setting in Codex but would be a message here.
+    """Refuse ``-c KEY=VALUE``, which sets a setting in Codex but would be sent as a message here.
 
     Raises:
         UsageError: the arguments contain it; the message says how to set the setting here.

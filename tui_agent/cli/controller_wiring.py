@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 GO_ON = "continue"
-"""Message that continues an interrupted run."""
+"""Message with which an interrupted run is continued."""
 NOBODY_IS_ASKED = (
     "No user can be asked in this run. Continue without this permission, or say which you need."
 )
@@ -64,11 +64,11 @@ BRANCH_SECONDS = 3.0
 """Time limit for Git's check for changed files, in seconds."""
 
 TYPING_PAUSE = 0.7
-"""Seconds without a key press after which a short freeze of the screen isn't noticed."""
+"""Seconds without a key press after which the user won't notice a short freeze of the screen."""
 
 
 class ControllerWiring(AppServices):
-    """The services of one controller.
+    """The services that one controller uses to reach the rest of the program.
 
     ``cwd`` is the directory of the controller's new sessions, by default the program's directory;
     ``servers`` are MCP servers that an editor adds to the configured ones.
@@ -109,7 +109,7 @@ class ControllerWiring(AppServices):
 
     @property
     def _project(self) -> Path:
-        """The directory of the project for which rules are saved.
+        """The directory of the project to which saved permission rules apply.
 
         This is the project of the agent on the screen or, without an agent, the project of ``cwd``.
         """
@@ -243,7 +243,7 @@ class ControllerWiring(AppServices):
         return agent
 
     async def _refuse(self, agent: Agent, request: PermissionRequest) -> PermissionAnswer:
-        """Deny a permission without asking the user.
+        """Deny a permission that the agent asked for, without asking the user.
 
         With ``--on-question stop``, also interrupt the agent.
         """
@@ -289,9 +289,9 @@ class ControllerWiring(AppServices):
         self._wiring.close(session)
 
     def on_ready(self) -> None:
-        """Start loading the parts that the agent on the screen needs, once for each agent.
+        """Start loading the slow parts that the agent on the screen needs, once for each agent.
 
-        These parts load slowly. Called for each new agent, and when the screen is ready.
+        Called for each new agent, and when the screen is ready.
         """
         if self._agent is None or self._agent is self._warmed_agent:
             return
@@ -306,7 +306,7 @@ class ControllerWiring(AppServices):
         task.add_done_callback(self._background.discard)
 
     async def _get_ready(self, agent: Agent) -> None:
-        """Load the parts that the agent's first request needs.
+        """Load what the agent's first request needs, so that it doesn't have to wait for that.
 
         The tokenizer is loaded when the user pauses typing, because it blocks the screen for a
         moment.
@@ -315,7 +315,7 @@ class ControllerWiring(AppServices):
         await asyncio.to_thread(lambda: [tool.schema() for tool in agent.ports.own_tools])
         while time.time() - max(opened, self.last_typed()) < TYPING_PAUSE:  # noqa: ASYNC110 - a pause has no event
             await asyncio.sleep(TYPING_PAUSE / 2)
-        # If the session was closed meanwhile or can't be read, using it shows the error.
+        # The session may be closed or unreadable by now; using it will show the error.
         with suppress(StoreError):
             await agent.warm()
 
@@ -397,7 +397,7 @@ class ControllerWiring(AppServices):
         known = [settings.base_url or "" for settings in self._wiring.loaded.config.models.values()]
         outcomes = await refresh(usual_servers(catalog.addresses, known), catalog.served)
         catalog.forget()
-        # A server without an answer is not running.
+        # Leave out the servers that don't answer, because they are not running.
         servers = []
         for one in outcomes:
             if catalog.served.answer(one.server.place.url) is not None:

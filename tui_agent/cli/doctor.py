@@ -1,4 +1,4 @@
-"""``tui-agent doctor``: reports the setup, the origin of each part, and what is missing.
+"""``tui-agent doctor``: reports how the program is set up, from which sources, and what is missing.
 
 Changes nothing, except that ``--clean`` removes project copies that races left behind. ``/doctor``
 shows the same findings.
@@ -64,7 +64,7 @@ ORIGINS = {
     "assumed": "assumed",
     "learnt": "learnt from a refused request",
 }
-"""Text for each origin of a model's context window."""
+"""Text that says where the size of a model's context window comes from."""
 
 _UNCHECKED = (
     "If the message names a path, remove it from PATH or sandbox.read or, if it is a link, replace "
@@ -74,7 +74,7 @@ _UNCHECKED = (
 
 @frozen
 class Finding:
-    """One line of the report of ``tui-agent doctor``. ``ok`` is False for a problem.
+    """One line of the report that ``tui-agent doctor`` prints. ``ok`` is False for a problem.
 
     ``advice``, which may have several lines, says how to fix the problem. A finding with an empty
     ``subject`` continues the previous finding.
@@ -125,7 +125,7 @@ def findings() -> Iterator[Finding]:
         "program", f"tui-agent {__version__}, Python {platform.python_version()}, {sys.executable}"
     )
     yield Finding("installed", f"{running_installation().sentence} (tui-agent update)")
-    # `version` raises an error for a package that is not installed.
+    # Look up the version only if the package is installed; otherwise, `version` raises an error.
     host = "without litellm"
     if is_installed():
         host = f"litellm {version('litellm')}"

@@ -1,4 +1,4 @@
-"""Helps the program to end: passes on signals, and limits the delay by tasks and threads.
+"""Helps the program to end: passes on signals, and limits how long tasks and threads delay the end.
 
 The callers of `listening` (the screen and the runs without one) decide what a signal does.
 """
@@ -17,22 +17,22 @@ from tui_agent.cli.interrupts import raise_again
 T = TypeVar("T")
 
 ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
-"""Signals that ask the program to end and that the program can handle."""
+"""Signals that ask the program to end and for which it can run a handler."""
 
 SECONDS_TO_END = 10
-"""Seconds after which the system kills the program if it was asked to end and is still running."""
+"""Seconds that the program has to end after a signal; then the system kills it."""
 
 THREAD_SECONDS = 1.0
-"""Maximum number of seconds to wait for worker threads at the end, as they can't be stopped."""
+"""Maximum number of seconds to wait at the end for worker threads, which can't be stopped."""
 _WORKERS = 16
 
 
 @contextmanager
 def listening(act: Callable[[int], object], *numbers: int) -> Iterator[None]:
-    """During the ``with`` block, call ``act`` with a signal's number whenever one of them arrives.
+    """Call ``act`` with the signal's number for each signal that arrives during the ``with`` block.
 
-    ``numbers`` are the signals. ``act`` is called on the event loop. Signals that are ignored when
-    the block begins stay ignored.
+    ``numbers`` are the signals to handle. ``act`` is called on the event loop. Signals that are
+    ignored when the block begins stay ignored.
     """
     loop = asyncio.get_running_loop()
     heard = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
@@ -84,7 +84,8 @@ async def _with_its_tasks(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await work
     finally:
-        # asyncio warns about a lost exit status if other code waited for a process of asyncio.
+        # Hide asyncio's warning about a lost exit status, given if other code waited for its
+        # process.
         logging.getLogger("asyncio").setLevel(logging.ERROR)
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:

@@ -15,7 +15,7 @@ from tui_agent.agent.events import AgentEvent
 from tui_agent.lazy import frozen
 
 VERSION = 1
-"""Version of the format of the lines.
+"""Version of the format of the lines that ``--json`` prints.
 
 The version is increased by changes that break readers, but not by additions.
 """

@@ -155,7 +155,7 @@ def _command_lines(cwd: Path) -> Iterator[tuple[str, bool]]:
 
 
 def _is_contained(project: Path, find: FindSandbox) -> bool:
-    """Return True if commands that should run in a sandbox do run in one.
+    """Return True if the commands that should run in a sandbox really run in one.
 
     Returns False if the user's settings or environment turn the sandbox off, or the machine has no
     sandbox. To find out, ``find`` may start trial processes.
@@ -206,7 +206,7 @@ def is_trusted(cwd: Path) -> bool:
 
 
 def folders_of(cwd: Path, config: Config) -> Folders:
-    """Return the folders of instructions, skills, commands and agents, with those of plugins."""
+    """Return the folders of instructions, skills, commands and agents, also those of plugins."""
     return replace(
         folders_without_plugins(cwd, config),
         plugins=tuple(PluginStore(data_dir() / PLUGINS).plugins()),
@@ -230,9 +230,9 @@ def sandbox_of(config: Config, project: Path) -> Sandbox:
 
 
 def knowledge_of(folders: Folders, config: Config, *, trusted: bool) -> Knowledge:
-    """Return the knowledge in ``folders``, which is not loaded yet.
+    """Return the instructions, skills, commands and agents in ``folders``, to be loaded later.
 
-    The knowledge doesn't include instructions that other programs' settings name.
+    Instructions that other programs' settings name are not included.
     """
     sources = Sources(folders, config.instructions, config.memory.tokens, config.instructions_order)
     return Knowledge(sources, prompt=prompt, trusted=lambda: trusted)

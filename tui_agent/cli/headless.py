@@ -1,7 +1,8 @@
-"""Runs without a screen: drives the controller, and prints messages and events as text or JSON.
+"""A run without a screen: drives the controller, and prints messages and events as text or JSON.
 
 Denies every permission, answers other questions with their default answers, and decides the exit
-code. Records the run's outcome and key in the store. one_shot.py calls the steps in order.
+code. Records in the store how the run ended, and the key that ``--key`` gave it. one_shot.py calls
+the steps in order.
 """
 
 import asyncio
@@ -80,7 +81,7 @@ WAIT_SECONDS = 0.5
 T = TypeVar("T")
 
 _FINISHED = frozenset({RunnerState.DONE, RunnerState.PASSED, RunnerState.FAILED})
-"""States of a race's runner that has completed its work."""
+"""Runner states that mean that a race's runner has completed its work."""
 NOBODY_TO_ASK = "No user can be asked here. Do without this permission, or say which one you need."
 """Text for the model about a permission that is refused because there is no user."""
 
@@ -115,7 +116,7 @@ class KeyedRun:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the message of the run has been sent already."""
+        """Whether an earlier start of the program has sent the run's message already."""
         return self.session is not None and bool(self.session.first_message)
 
     def repeat(self, store: Store, *, form: OutputFormat) -> int | None:
@@ -181,7 +182,7 @@ class HeadlessRun(Frontend):
         self._hook_reasons: list[str] = []
         """Reasons that hooks gave for refusing tool calls."""
         self._offered: dict[str, None] = {}
-        """Rules, as texts, that would have allowed the refused calls."""
+        """Rules, as texts, that would have allowed the refused calls; the user can add them."""
         self._unanswered = ""
         self._refused: set[str] = set()
         self._write_error: OSError | None = None
@@ -386,7 +387,7 @@ class HeadlessRun(Frontend):
         say_json(events.event_json(inventory), file=self._out)
 
     def _tell_waiting(self) -> None:
-        """Print the names of the servers that are still starting."""
+        """Print the names of the MCP servers that are still starting."""
         rows = self.agent.ports.mcp.status()
         names = [row.name for row in rows if row.state is ServerState.STARTING]
         if names:
@@ -508,14 +509,14 @@ class HeadlessRun(Frontend):
     def _on_event(self, event: AgentEvent) -> None:
         try:
             self._handle(event)
-        except OSError as error:  # the reader has closed the output, or the disk is full
+        except OSError as error:  # the reader is gone, or the disk is full
             self._write_error = self._write_error or error
             self.agent.interrupt()
         if isinstance(event, RunEnded) and not self._ended.done():
             self._ended.set_result(event)
 
     def _handle(self, event: AgentEvent) -> None:
-        """Print an event, and record what it means for the answer and the exit code.
+        """Print an event of the agent, and record what it means for the answer and the exit code.
 
         Denies the permission if the event asks for one.
         """
@@ -525,7 +526,7 @@ class HeadlessRun(Frontend):
             case PermissionAsked(request=request):
                 self._offered |= dict.fromkeys(request.rules)
                 if request.again:
-                    # The call has already run once, without success.
+                    # The command has already run, and failed without this permission.
                     self._denied.append(f"{request.tool} {request.title}")
                     self._refused.add(request.call_id)
                 # Answer only after the event has been handled, as a user would do.
@@ -568,7 +569,7 @@ class HeadlessRun(Frontend):
         ports = self.agent.ports
         bash = find_tool("bash", self.agent.ports.tools)
         for call in self._last.tool_calls:
-            # Some models give several calls the same id, so all of them are checked.
+            # Check all calls with this id, because some models give several calls the same one.
             if call.call_id == result.call_id:
                 command = getattr(parse_arguments(bash, call.arguments), "command", "")
                 needs = command_needs(str(command), ports.cwd, ports.project)
@@ -589,7 +590,7 @@ class HeadlessRun(Frontend):
         if self._denied and not self._acted:
             refused = ", ".join(dict.fromkeys(self._denied))
             if len(self._hook_reasons) == len(self._denied):
-                # No option allows what a hook refuses.
+                # Suggest no option, because none allows what a hook refuses.
                 advice = f"A hook refused: {one_line(self._hook_reasons[-1], 200)}"
             else:
                 advice = _how_to_allow(self._offered)
@@ -653,9 +654,10 @@ class HeadlessRun(Frontend):
 
 
 def _how_to_allow(rules: Iterable[str]) -> str:
-    """Return a sentence with the options that allow what was refused, or with examples of options.
+    """Return a sentence that names the options that would allow the refused calls.
 
-    ``rules`` are texts such as ``allow bash: make *``.
+    ``rules`` are texts such as ``allow bash: make *``. Without rules, the sentence names examples
+    of options.
     """
     options: list[str] = []
     for rule in rules:

@@ -59,14 +59,17 @@ def _written_pattern(rule: Rule) -> str:
 
 
 def _kept_rules(rule: Rule, project: Path) -> tuple[str, dict[str, Any]]:
-    """Return the dotted key of a rule's table, and the actions stored for the rule's permission."""
+    """Return the key of the settings table that stores a rule, and the actions stored there.
+
+    The actions are those of the rule's permission.
+    """
     table = "permissions"
     if rule.source == "here":
         table = f"projects.{json.dumps(str(real_path(project)), ensure_ascii=False)}.permissions"
     found: Any = read_table(config_path())
     for key in (*split_key(table), rule.permission):
         found = found.get(key, {}) if isinstance(found, dict) else {}
-    # An action without patterns applies to every pattern.
+    # An action without patterns applies to every pattern, so return it as the pattern "*".
     if not isinstance(found, dict):
         return table, {"*": str(found)}
     return table, dict(found)

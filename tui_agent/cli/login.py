@@ -1,4 +1,4 @@
-"""``tui-agent login`` and ``logout``: ask for a provider's API key and save it, or remove it.
+"""``tui-agent login`` and ``logout``: ask for a provider's API key and save the key, or remove it.
 
 `LoginController` tries, saves and removes the keys.
 """
@@ -131,7 +131,7 @@ async def _read_beside(other: "asyncio.Future[str]", prompt: str) -> str:
         await asyncio.wait({other, entered}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         if before is not None:
-            # If a hidden read is abandoned, the terminal's echo is still off.
+            # If a hidden read was abandoned, the terminal's echo is still off, so restore it.
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
     if entered.done():
         return str(entered.result())

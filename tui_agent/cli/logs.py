@@ -59,8 +59,8 @@ def start_logging(*, debug: bool) -> None:
 def skip_plugins() -> None:
     """Stop pydantic from looking for plug-ins. Call this before the first pydantic model is used.
 
-    The search takes 8 ms at each start. Pydantic can also be told so by an environment variable,
-    but the user's commands would inherit that.
+    The search takes 8 ms at each start. An environment variable would also turn the search off, but
+    the user's commands would inherit that.
     """
     loader = ModuleType("pydantic.plugin._loader")
     loader.get_plugins = tuple  # type: ignore[attr-defined]

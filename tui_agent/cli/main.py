@@ -72,10 +72,10 @@ def run(argv: list[str]) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:  # the program that reads the output, such as head, has closed it
+    except BrokenPipeError:  # the reading program, such as head, has closed the output
         discard_output()
         return 0
-    except Exception as error:  # nothing else handles the error
+    except Exception as error:  # reported here, because nothing else handles it
         reported = _report(error, debug=arguments.debug)
         if reported is None:
             raise
@@ -151,8 +151,8 @@ def is_plain() -> bool:
 
 def _headless(arguments: Namespace) -> int:
     end_at_once()
-    # Nothing imported or built here becomes garbage, and collecting it takes a tenth of the
-    # startup.
+    # Switch the garbage collector off for the startup: nothing that is imported or built then
+    # becomes garbage, and looking for it takes a tenth of the time.
     gc.disable()
     from tui_agent.cli.logs import skip_plugins
 
@@ -178,7 +178,7 @@ def _piped() -> str:
 
     if sys.stdin is None or sys.stdin.isatty():
         return ""
-    # The user may not know that standard input is still open.
+    # Tell a user who doesn't know it that standard input is still open.
     timer = threading.Timer(STDIN_PATIENCE, say, [STILL_OPEN], {"file": sys.stderr})
     timer.daemon = True
     timer.start()
@@ -236,7 +236,7 @@ def _sentence(error: Exception, *, debug: bool) -> str:
         import logging
 
         if not logging.root.handlers:
-            # The log file has not been set up yet.
+            # Set up the log file, which has not happened yet.
             from tui_agent.cli.logs import start_logging
 
             start_logging(debug=debug)

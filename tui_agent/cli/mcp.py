@@ -136,7 +136,7 @@ def _check_options(words: list[str], arguments: Namespace, *, remote: bool) -> N
 
 
 def _pairs(texts: Iterable[str], form: re.Pattern[str], usage: str) -> dict[str, str]:
-    """Return an option's texts as names and values; raises UsageError if one is invalid."""
+    """Split an option's texts into names and values; raises UsageError if one is invalid."""
     pairs = {}
     for text in texts:
         found = form.fullmatch(text)
@@ -159,7 +159,7 @@ async def _test(name: str) -> int:
     hub = Extensions(is_trusted, sandbox=partial(sandbox_of, config)).add_hub(spec, Path.cwd())
 
     def tell(notice: Notice) -> None:
-        # `_status_lines` reports a failure, with advice.
+        # If the server fails, `_status_lines` says so and gives advice.
         if all(row.state is not ServerState.FAILED for row in hub.status()):
             say(notice.message, file=sys.stderr)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 LEARNT = "learnt.json"
-"""Name of the file in the data directory that contains facts learnt from refused requests."""
+"""Name of the file in the data directory in which facts learnt from refused requests are kept."""
 DEFAULT_MODELS = (
     "anthropic/claude-sonnet-5",
     "openai/gpt-5.6",
@@ -50,7 +50,10 @@ def catalog_of(config: Config) -> DemoCatalog:
 
 
 def directory_of(catalog: Catalog) -> CatalogDirectory:
-    """Return a directory of the catalog's models, including facts learnt from refused requests."""
+    """Return a directory in which to look up a model's data, based on the catalog.
+
+    It includes facts learnt from refused requests.
+    """
     return CatalogDirectory(catalog, LearntFacts(data_dir() / LEARNT))
 
 
@@ -63,13 +66,13 @@ def own_models(config: Config) -> tuple[str, ...]:
 
 
 def choose_model(config: Config, providers: Container[str], knows: Callable[[str], bool]) -> str:
-    """Return the id of the model to use by default; `NO_MODEL` if there is none.
+    """Return the id of the default model for new sessions; `NO_MODEL` if there is none.
 
     That is the model in the settings, unless it is the demo's; otherwise the user's own model, if
     there is exactly one; otherwise the first of `DEFAULT_MODELS` that the catalog knows and whose
     provider has a key. ``providers`` are the ids of providers with a key.
     """
-    # The demo's model edits files as its script says, so it must not work in a real project.
+    # Skip the demo's model: it edits files by its script, so it must not work in a real project.
     if config.model and config.model != DEMO_MODEL:
         return config.model
     own = own_models(config)
@@ -109,7 +112,7 @@ def run_models(arguments: Namespace) -> int:
         and catalog.place(config.model).is_own
         and config.model not in {info.id for info in listed}
     ):
-        # The server of the configured model may accept names that it does not list.
+        # Add the configured model even if its server doesn't list it, as it may accept other names.
         listed.insert(0, catalog.info(config.model))
     for info in map(directory.with_learnt, listed):
         usable = is_usable(info, available, catalog)

@@ -110,14 +110,14 @@ OPTIONS: Mapping[str, str] = {
     "--worktree": _COPIES,
     "--yolo": "use --mode yolo",
 }
-"""What to use here instead of other programs' options, by option."""
+"""What to use here for each option that only other programs know."""
 
 MODES: Mapping[str, str] = {
     "json": _JSON,
     "rpc": "editors connect with tui-agent acp",
     "text": "-p prints only the answer",
 }
-"""What to use instead of the values of other programs' option ``--mode``, by value."""
+"""What to use here for each value of ``--mode`` that only other programs know."""
 
 COMMANDS: Mapping[str, str] = {
     "agent": "agents are Markdown files in .tui-agent/agents; --mode NAME uses one",
@@ -171,7 +171,7 @@ COMMANDS: Mapping[str, str] = {
     "upgrade": "use tui-agent update",
     "web": _SERVER_PROGRAM,
 }
-"""What to use here instead of other programs' subcommands, by subcommand.
+"""What to use here for each subcommand that only other programs know.
 
 A key of two words consists of a subcommand and the word or option that follows it.
 """
@@ -199,4 +199,4 @@ MCP_ACTIONS: Mapping[str, str] = {
     "login": "tui-agent mcp test NAME opens the page for signing in",
     "logout": "/mcp signs out of a server",
 }
-"""What to use instead of the actions of other programs' subcommand ``mcp``, by action."""
+"""What to use here for each action of ``mcp`` that only other programs know."""

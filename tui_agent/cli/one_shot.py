@@ -40,8 +40,8 @@ async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
             code_before = keyed.repeat(wiring.store, form=arguments.output_format)
             if code_before is not None:
                 return code_before
-        # In the format json, the text that would be printed is part of the object that is printed
-        # at the end.
+        # In the format json, collect the text that would be printed, because it becomes part of the
+        # object that is printed at the end.
         printed = io.StringIO() if arguments.output_format == "json" else None
         run = HeadlessRun(parts, as_json=arguments.json, out=printed)
         code: int = ExitCode.FAILED
@@ -57,7 +57,8 @@ async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
                 tally = RunTally(run.agent)
             if wiring.notice:
                 say(wiring.notice, file=sys.stderr)
-            # Everything imported and built so far is needed until the end: never try to collect it.
+            # Don't let the garbage collector examine what was imported and built so far, as all of
+            # it is needed until the end.
             gc.freeze()
             gc.enable()
             if keyed is not None and keyed.has_begun and arguments.race is None:

@@ -91,7 +91,7 @@ ROWS = 20
 TREE_ENTRIES = 200
 """Maximum number of lines that ``/tree`` prints, counted from the end of the tree."""
 QUIT_SECONDS = 2.0
-"""Seconds within which a second Ctrl+C quits the program while it is idle."""
+"""While the program is idle, a second Ctrl+C within so many seconds quits it."""
 PROMPT_SECONDS = 0.1
 """Seconds without output after which the program prints `PROMPT` while it is idle."""
 PROMPT = "You: "
@@ -179,7 +179,7 @@ class PlainFrontend(Frontend):
         self._left = asyncio.Event()
         self._ended = asyncio.Event()
         self._is_over = False
-        """Whether the input has ended."""
+        """Whether the end of the input has been reached, so that no user can answer."""
         self._interrupted_at = -QUIT_SECONDS
         self._prompting: asyncio.TimerHandle | None = None
         self._is_prompted = False
@@ -239,7 +239,7 @@ class PlainFrontend(Frontend):
                 else:
                     await self.controller.outbox.send(line)
             self._prompt_soon()
-        # Piped input ends earlier than the run that its last line started.
+        # If the input was piped, the run that its last line started has not ended yet.
         self._is_over = True
         self._show_permission()
         if self._answer is not None and not self._answer.done():
@@ -256,7 +256,7 @@ class PlainFrontend(Frontend):
         """
         agent = self.controller.agent
         now = self._clock()
-        self._is_prompted = True  # the terminal shows ^C, so the next output begins a new line
+        self._is_prompted = True  # the terminal shows ^C, so begin the next output on a new line
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(None)
         elif agent is not None and agent.running:
@@ -297,7 +297,7 @@ class PlainFrontend(Frontend):
 
     def opened(self, agent: Agent, entry: int | None = None) -> None:
         del entry
-        # These requests belong to the previous session, whose events no longer arrive here.
+        # The open questions belong to the previous session, whose events no longer arrive here.
         self._permissions.clear()
         session = agent.session
         if session.leaf is not None:
@@ -609,7 +609,10 @@ class MarkdownLines:
             yield from self._lines(line)
 
     def end(self) -> Iterator[str]:
-        """Yield the incomplete last line; treat text that is added later as outside of code."""
+        """Yield the incomplete last line.
+
+        Text that is added later counts as outside of a code block.
+        """
         rest = self._open
         self._open = ""
         yield from self._lines(rest)

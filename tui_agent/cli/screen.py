@@ -29,8 +29,9 @@ async def run_screen(arguments: Namespace) -> int:
     Afterwards, starts the detached run in which the session continues, if the user wanted one. If
     loading the settings or the first session failed, raises that error.
     """
-    # Nothing imported, read or built for the first session becomes garbage, and collecting it takes
-    # a tenth of the startup, or more for a long session. The app turns the collector on again.
+    # Switch the garbage collector off: nothing that is imported, read or built for the first
+    # session becomes garbage, and looking for it takes a tenth of the startup, or more for a long
+    # session. The app switches the collector on again.
     gc.disable()
     from tui_agent.ui.app import TuiAgentApp
     from tui_agent.ui.background import BackgroundMemory
@@ -91,7 +92,7 @@ def _wire(arguments: Namespace) -> "Wiring":
     from tui_agent.cli.wiring import Wiring
     from tui_agent.tools.registry import builtin_tools
 
-    # The call only imports the tools' modules; an agent makes its own tools.
+    # Called only to import the tools' modules, because an agent makes its own tools.
     builtin_tools()
     return Wiring(arguments)
 

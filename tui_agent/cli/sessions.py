@@ -115,7 +115,7 @@ def _list(store: Store, arguments: Namespace) -> int:
 
 
 def session_row(info: SessionInfo, columns: int | None) -> str:
-    """Return the line for a session in a list, cut to ``columns`` cells unless that is None."""
+    """Return a session's line in a list, cut to ``columns`` cells unless ``columns`` is None."""
     about = (
         f"{short_id(info.id)}  {when(info.updated_at)}  {plural(info.entry_count, 'entry'):>14}  "
     )
@@ -132,7 +132,7 @@ def session_row(info: SessionInfo, columns: int | None) -> str:
     room = max(columns - len(about) - len(held) - 2, 0)
     cut = min(24, room // 2)
     if len(where) > cut:
-        where = f"…{where[len(where) - cut + 1 :]}"  # the end of a path is more useful
+        where = f"…{where[len(where) - cut + 1 :]}"  # show its end, which says more
     line = f"{about}{where:<{cut}}  {name}"
     if cell_len(line) > columns - len(held):
         line = f"{set_cell_size(line, columns - len(held) - 1).rstrip()}…"

@@ -26,7 +26,7 @@ from tui_agent.config import (
 from tui_agent.model.providers import PROVIDERS
 
 MODEL_KEYS = frozenset({"model", "small_model", "fallback_models", "compaction.model"})
-"""Settings whose values are names of models."""
+"""Settings whose values are names of models, so that the names are checked."""
 
 
 def check_before_saving(key: str, value: object) -> str:

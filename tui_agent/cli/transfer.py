@@ -89,7 +89,7 @@ def _is_whole(arguments: Namespace) -> bool | None:
 
 
 def run_import(store: Store, arguments: Namespace) -> int:
-    """Import every session of a file or directory; report and skip files that can't be read.
+    """Import every session of a file or directory; skip files that can't be read, and report them.
 
     With ``--detect``, lists other programs' sessions on this machine, or imports one of them by its
     number. Returns the exit code.

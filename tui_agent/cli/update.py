@@ -151,7 +151,7 @@ def update_command(found: Installation) -> Sequence[str]:
 
 
 def _pip_install() -> tuple[str, ...]:
-    # An environment created by uv has no pip.
+    # Use uv, because an environment that uv created has no pip.
     if find_spec("pip") is None:
         return ("uv", "pip", "install", "--python", sys.executable, "--upgrade")
     # The options keep Python from running a pip.py in the working directory.
@@ -159,7 +159,7 @@ def _pip_install() -> tuple[str, ...]:
 
 
 def _update_bundle(found: Installation) -> int:
-    """Download the newest bundle, check its digest and run it; return its exit code.
+    """Download the newest bundle, check its digest and install it; return the exit code.
 
     Does nothing if the installed version is the newest. If the bundle contains no URL of releases,
     only prints how to update.
@@ -195,7 +195,7 @@ def _update_bundle(found: Installation) -> int:
 
 
 def _order(version: str) -> tuple[tuple[int, ...], bool, str, tuple[int, ...]]:
-    """Return a key that sorts versions in their order: 0.3.0rc1 < 0.3.0 < 0.3.1."""
+    """Return a key by which to sort versions, oldest first: 0.3.0rc1 < 0.3.0 < 0.3.1."""
     release = _RELEASE.match(version)
     numbers = release[0] if release else ""
     rest = version[len(numbers) :]

@@ -62,7 +62,8 @@ class Wiring:
         self.headless: bool = arguments.print is not None
         """Whether the program runs without a screen (``-p``), so that no user can be asked."""
         if self.headless:
-            # As no user can be asked, a doom loop is denied once, and then ends the run.
+            # As no user can be asked, a call that the model keeps repeating is denied once; then
+            # the run ends.
             self.flag_rules = (Rule("doom_loop", "*", Action.DENY, "default"), *self.flag_rules)
         start_logging(debug=arguments.debug)
         self.extensions = Extensions(
@@ -122,7 +123,7 @@ class Wiring:
         return load_config(flags=flags, project=project)
 
     def _use(self, loaded: LoadedConfig) -> None:
-        """Use these settings; raises ConfigError and changes nothing if a permission is invalid."""
+        """Apply the settings; raises ConfigError and changes nothing if a permission is invalid."""
         own = _rules_of(loaded.path, loaded.config.permissions, "user")
         for settings in loaded.config.projects.values():
             _rules_of(loaded.path, settings.permissions, "here")
@@ -136,7 +137,7 @@ class Wiring:
     def reload(self) -> tuple[str, ...]:
         """Read the settings again, and return the keys of the settings that changed.
 
-        Running agents are not affected until they adopt the result of `adjustable`.
+        Running agents keep their settings until they are given the result of `adjustable`.
 
         Raises:
             ConfigError: a file can't be read, a value is invalid, or the project has changed since
@@ -157,11 +158,11 @@ class Wiring:
         return tuple(changed_keys(before, config))
 
     def configure(self) -> None:
-        """Read the settings, and build the parts that depend on them without starting them."""
+        """Read the settings, and build the parts that depend on them; starts none of them."""
         self._use(self.read_config())
         config = self.loaded.config
         self.notice = ""
-        """A sentence to show the user once a session is open; "" if there is none."""
+        """A notice for the user, to show once a session is open; "" if there is none."""
         self.catalog = catalog_of(config)
         if self.arguments.model and (warning := self._settle_model(self.arguments.model)):
             self.loaded = replace(self.loaded, warnings=(*self.loaded.warnings, warning))
@@ -185,7 +186,7 @@ class Wiring:
         return state_of_project(self.cwd, self.trust, assume_trust=self.arguments.trust)
 
     def reread_project(self) -> None:
-        """Update ``project_state`` from the project's current files."""
+        """Read the project's files again, and update ``project_state`` from them."""
         self.project_state = self._state_now()
 
     def answer_trust(self, answer: TrustDecision | None) -> bool:
@@ -250,7 +251,7 @@ class Wiring:
         return self.hold(self.open(self.store.create_session(cwd).id, demo=demo))
 
     def open(self, session_id: str, *, read_only: bool = False, demo: bool = False) -> Session:
-        """Open a session without holding it.
+        """Open a session without reserving it for this program.
 
         Another program may have it open and write to it.
         """
@@ -258,7 +259,7 @@ class Wiring:
             model = DEMO_MODEL
         else:
             model = self.default_model()
-        # The token counter is looked up for each estimate, because it can change.
+        # Look the token counter up for each estimate, because it can change.
         return Session(
             self.store,
             session_id,

@@ -23,7 +23,7 @@ from tui_agent.cli.detached.runs import DetachedError, Run, connect
 
 _CHUNK = 65_536
 _LEAVE_KEY = re.compile(rb"\x1c|\x1b\[92;5(?::1)?u")
-"""Ctrl+backslash, in both forms that terminals send; detaches even if the program hangs."""
+"""Ctrl+backslash in both forms that terminals send; it detaches even if the program hangs."""
 
 
 def attach(run: Run) -> int:

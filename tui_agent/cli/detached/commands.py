@@ -48,12 +48,12 @@ READY_PATIENCE = 60.0
 START_PATIENCE = 20.0
 """Maximum number of seconds to wait for a run's session, or for the errors of a failed run."""
 STOP_PATIENCE = 15.0
-"""Maximum number of seconds that ``stop`` waits for a run to end."""
+"""Maximum number of seconds that ``stop`` waits until a run has ended."""
 LOOK_SECONDS = 0.4
 """Seconds between two reads of a session whose entries are printed as they are added."""
 
 _SIGNS = {"◐": "working", "?": "needs you", "✓": "done", "✗": "failed"}
-"""States of a run, by the first character of its terminal's title (see `ui.attention.Sign`)."""
+"""State of a run for each first character of its terminal's title (see `ui.attention.Sign`)."""
 IDLE = "idle"
 SILENT = "does not answer"
 
@@ -78,7 +78,7 @@ def start(arguments: Sequence[str], *, prompt: str, cwd: Path) -> str:
     )
     if not _is_ready(process):
         raise DetachedError(f"The run could not be started: {_why_not_ready(process)}")
-    # The run outlives this process, which never waits for it.
+    # Keep Popen from warning that the run, which outlives this process, was never waited for.
     process.returncode = 0
     return name
 
@@ -116,7 +116,7 @@ def run_detached(arguments: Namespace) -> int:
 
 
 def start_and_say(arguments: Sequence[str], *, prompt: str = "") -> None:
-    """Start a detached run, and print its name and how to attach to it."""
+    """Start a detached run, and print its name and the command that attaches a terminal to it."""
     name = start(arguments, prompt=prompt, cwd=Path.cwd())
     say(f"Detached as {name}. tui-agent attach {name} shows it, tui-agent ps lists all runs.")
 
@@ -160,7 +160,7 @@ def _facts(run: Run, reported: DetachedState | None) -> dict[str, object]:
 
 
 def _read_title(title: str) -> tuple[str, str]:
-    """Return a run's state and the title of its session, both taken from its terminal's title."""
+    """Split the title of a run's terminal into the run's state and the title of its session."""
     state = _SIGNS.get(title[:1], IDLE)
     words = title if state is IDLE else title[1:]
     name = words.strip().removesuffix("tui-agent").strip(" ·")
@@ -173,7 +173,7 @@ def run_attach(arguments: Namespace) -> int:
 
 def run_stop(arguments: Namespace) -> int:
     run = find(arguments.id)
-    session = session_of(run.name)  # is read now, because the end of the run removes its files
+    session = session_of(run.name)  # read it now, because the end of the run removes the file
     tell(run, Kind.STOP)
     until = time.monotonic() + STOP_PATIENCE
     while is_alive(run):

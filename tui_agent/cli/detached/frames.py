@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 MAX_PAYLOAD = 1 << 20
-"""Maximum size of a payload, in bytes."""
+"""Maximum size of a message's payload, in bytes."""
 
 _HEAD = struct.Struct(">cI")
 _SIZE = struct.Struct(">HH")
@@ -30,7 +30,10 @@ class Kind(Enum):
     Sent by the run: this terminal was detached.
     """
     ASK = b"q"
-    """Sent to the run: a request for its state. Sent by it: its `DetachedState` as JSON."""
+    """Sent to the run: a request for the run's state.
+
+    Sent by the run: a `DetachedState` as JSON.
+    """
     STOP = b"s"
     """Sent to the run: a request to end the program."""
     OUTPUT = b"o"
@@ -64,7 +67,7 @@ def read_size(payload: bytes) -> tuple[int, int]:
 
 
 class FrameReader:
-    """Assembles messages from the pieces of data in which they are received."""
+    """Assembles whole messages from the pieces of data that a connection receives."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()

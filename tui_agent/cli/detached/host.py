@@ -49,7 +49,7 @@ A terminal with more waiting output is disconnected.
 STOP_PATIENCE = 10.0
 """Seconds between SIGTERM and SIGKILL when the program is stopped."""
 CLEAR = b"\x1b[2J"
-"""Escape sequence that clears a terminal, as the program may draw only in a part of it."""
+"""Escape sequence that clears a terminal, because the program may not draw on all of it."""
 
 
 class Client:
@@ -100,7 +100,10 @@ class Host:
         self._stop_by = time.monotonic() + STOP_PATIENCE
 
     def _look(self, listener: socket.socket) -> bool:
-        """Handle the next events; return False once the program has closed its terminal."""
+        """Wait up to a second for input or output, and handle it.
+
+        Returns False once the program has closed its terminal.
+        """
         for key, ready in self._selector.select(timeout=1.0):
             if key.fileobj is listener:
                 self._accept(listener)
@@ -110,7 +113,7 @@ class Host:
                 if ready & selectors.EVENT_READ and not self._pass_output():
                     return False
             elif (client := self._clients.get(cast("socket.socket", key.fileobj))) is not None:
-                # An earlier event may have dropped the client, so it may be missing here.
+                # The client may be missing, because an earlier event may have dropped it.
                 self._serve_client(client, ready)
         return True
 
@@ -138,7 +141,10 @@ class Host:
                 self._send(client, frame(Kind.OUTPUT, data))
 
     def _type(self) -> None:
-        """Write as much input as the program accepts now; the rest follows when it reads more."""
+        """Send the program as much of the waiting input as it accepts now.
+
+        The rest follows when the program reads more.
+        """
         # Any error except a full buffer means that the program has ended; `_pass_output` notices.
         with contextlib.suppress(OSError):
             while self._typed:

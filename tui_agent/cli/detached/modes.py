@@ -1,4 +1,4 @@
-"""Tracks the modes that a program sets on its terminal, so that they can be set on other terminals.
+"""Tracks the modes that a program sets on its terminal, to set them on other terminals as well.
 
 The module also makes the escape sequences for a terminal that attaches and for a terminal that
 detaches.
@@ -9,11 +9,14 @@ import re
 from tui_agent.text_files.encodings import user_text
 
 _TAIL = 256
-"""Maximum number of bytes at the end of an output chunk in which an escape may be incomplete."""
+"""Number of bytes at the end of an output chunk in which an incomplete escape is searched for.
+
+A longer incomplete escape is not recognised.
+"""
 _ALTERNATE_SCREEN = 1049
 _CURSOR = 25
 _PASSING = frozenset({2026})
-"""Modes that a program sets only while it writes one frame, so that they are not tracked."""
+"""Modes that are not tracked, because a program sets them only while it writes one frame."""
 
 _SEQUENCE = re.compile(
     rb"\x1b\[\?(?P<modes>[0-9;]+)(?P<switch>[hl])"
@@ -56,7 +59,7 @@ class TerminalModes:
             self.title = user_text(found["title"])
 
     def entering(self) -> bytes:
-        """Return the escape sequences that put a terminal into the tracked state."""
+        """Return the escape sequences that give another terminal the modes that the program set."""
         parts: list[bytes] = []
         if self._modes.get(_ALTERNATE_SCREEN):
             parts.append(b"\x1b[?1049h\x1b[2J")
@@ -71,7 +74,7 @@ class TerminalModes:
         return b"".join(parts)
 
     def leaving(self) -> bytes:
-        """Return the escape sequences that put a terminal back into its normal state."""
+        """Return the escape sequences that reset everything the program has set on a terminal."""
         parts = [b"\x1b[<u"] * len(self._keyboards)
         for mode, is_on in self._modes.items():
             if is_on and mode not in {_ALTERNATE_SCREEN, _CURSOR}:

@@ -22,13 +22,13 @@ from tui_agent.paths import DATA_VARIABLE, data_dir
 from tui_agent.text_files.encodings import user_text
 
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
-"""Characters in the names of runs, without characters that are easily confused."""
+"""Characters from which the names of runs are made, none of them easily confused."""
 _NAME_LENGTH = 4
 _MAX_SOCKET_PATH = 100
 """Maximum length of a socket's path, in bytes, that every platform allows."""
 _FALLBACK = Path(f"/tmp/tui-agent-{os.getuid()}")  # noqa: S108 - used only if it is private
 _PATIENCE = 2.0
-"""Maximum number of seconds to wait for a run's answer when it is asked for its state."""
+"""Maximum number of seconds to wait until a run has answered a request for its state."""
 
 
 class DetachedError(Exception):
@@ -41,7 +41,7 @@ class Run:
 
     name: str
     pid: int
-    """Id of the process that holds the pseudo-terminal."""
+    """Id of the process that holds the run's pseudo-terminal."""
     cwd: str
     prompt: str
     started: float
@@ -54,7 +54,7 @@ class Run:
 
 @dataclass(frozen=True)
 class DetachedState:
-    """The current state of a detached run, as its process reports it."""
+    """The state of a detached run at this moment, as the run's process reports it."""
 
     title: str
     """Title of the terminal: a sign for the program's state, and the title of the session."""
@@ -88,7 +88,10 @@ def runs_dir() -> Path:
 
 
 def _make_private(place: Path) -> bool:
-    """Create a directory if it is missing; return whether it can be used for private sockets."""
+    """Create a directory if it is missing; return whether it can hold private sockets.
+
+    That is possible if no other user can access it, and its path is not too long for a socket.
+    """
     if len(os.fsencode(place)) + _NAME_LENGTH + 8 > _MAX_SOCKET_PATH:
         return False
     with suppress(OSError):
