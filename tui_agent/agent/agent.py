@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 
 MAX_ENTRIES_AT_ONCE = 2_000
-"""Maximum number of entries in a session whose costs are added up when they are first needed.
+"""Largest number of entries for which a session's costs are added up when first needed.
 
 For longer sessions, `Agent.warm` adds up the costs in a thread.
 """
@@ -195,7 +195,7 @@ class Agent:
         self.channel.subscribe(self._prepare_project)
 
     def _with_hooks(self, ports: AgentPorts) -> AgentPorts:
-        """Return a copy of the ports whose hooks are bound to this session."""
+        """Return a copy of the agent's ports in which the hooks are bound to this session."""
         containment = Containment(ports.sandbox, self._view)
         hooks = ports.hooks.bound(self._about, self.channel.emit, containment, self._ask_for_hook)
         return replace(ports, hooks=hooks)
@@ -292,12 +292,12 @@ class Agent:
         return worker
 
     def keep(self, *entries: Entry, then: Callable[[], None] = lambda: None) -> None:
-        """Append entries at once or, during a run, before its next step.
+        """Append entries now or, if a run is in progress, before its next step.
 
-        They must not come between a tool call and its result. ``then`` updates state that depends
-        on the entries. It is called once they are stored, before their events are emitted; during a
-        run it is called immediately. Raises StoreError, and changes nothing, if no run is in
-        progress and the entries can't be stored.
+        During a step, they could come between a tool call and its result. ``then`` updates state
+        that depends on the entries. It is called once they are stored, before their events are
+        emitted; during a run it is called immediately. Raises StoreError, and changes nothing, if
+        no run is in progress and the entries can't be stored.
         """
         if not self.running:
             self._journal.append_many(entries, then)
@@ -504,8 +504,8 @@ class Agent:
         self.ports.adopt(adjusted)
         self.tools.gate.remove_again()
         if self._subagents is not None:
-            # ``adjusted`` may have rules that the user removed. The gate has just removed them
-            # from ``ports`` again.
+            # ``adjusted`` may have rules that the user removed, so pass on the rules of ``ports``,
+            # from which the gate has just removed them.
             self._subagents.adopt(self.ports.adjustable())
 
     async def compact(

@@ -27,7 +27,7 @@ from tui_agent.tools.skill import Skill
 from tui_agent.whole_numbers import whole_number
 
 FILE_BYTES = 64 * 1024
-"""Maximum number of bytes that are read of an agent's file."""
+"""Maximum number of bytes to read from an agent's file."""
 
 AgentMode = Literal["primary", "subagent", "all"]
 
@@ -52,7 +52,7 @@ _FIELDS = frozenset(
         "permissionMode",
     ]
 )
-"""Fields of an agent's file that are used, or are ignored without a warning to the user."""
+"""Fields of an agent's file that cause no warning: they are used or deliberately ignored."""
 _STYLE_FIELDS = frozenset({"name", "description", "keep-coding-instructions"})
 
 
@@ -184,7 +184,10 @@ def _is_users(row: tuple[Path, Folder]) -> bool:
 
 
 def _found(folders: Folders, kind: Kind, problems: list[str]) -> dict[Path, Folder]:
-    """Return the files of a kind ("agents") with their folders; later files take precedence."""
+    """Return the files of the given kind, such as "agents", each with its folder.
+
+    Files later in the result take precedence.
+    """
     places = (*folders.user_folders(kind), *folders.project_folders(kind, problems))
     found: dict[Path, Folder] = {}
     for place in reversed(places):
@@ -380,7 +383,7 @@ def _rules(document: Document, folder: Folder) -> tuple[Rule, ...]:
     except RuleError as error:
         raise DocumentError(str(error).rstrip(".")) from None
     if folder.whose:
-        # Only the denials of another program's file apply here, not what it allows.
+        # From another program's file, use only the rules that deny, not those that allow.
         return tuple(rule for rule in rules if rule.action is Action.DENY)
     if folder.of_project and any(rule.action is not Action.DENY for rule in rules):
         raise DocumentError("the rules of a project's agent may only deny")

@@ -93,7 +93,7 @@ class Allowance:
         return sum(self.session.store.spent_by_day(datetime.now().astimezone(), 1).values())
 
     def refresh(self) -> None:
-        """Read what other sessions spent today from the session store, so that `today` can add it.
+        """Read from the session store what other sessions spent today, so that `today` can add it.
 
         May be called in any thread; does nothing without a budget for the day.
         """

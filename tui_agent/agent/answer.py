@@ -91,7 +91,10 @@ class _Attempt:
     estimate: int
     """The number of tokens in the request as counted by this program."""
     started_at: int
-    """Time when the request was sent, in milliseconds since the epoch; so is ``first_token_at``."""
+    """Time when the request was sent, in milliseconds since the epoch.
+
+    ``first_token_at`` is in the same unit.
+    """
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     writing: dict[int, ToolCallProgress] = field(default_factory=dict)
@@ -293,7 +296,8 @@ class Answerer:
                 raise
             except ModelError as error:
                 await self._wait_for_retry(attempt, error, retries)
-            except Exception as error:  # Keep what was streamed after a defect or a full disk.
+            except Exception as error:
+                # Keep what was streamed, even after an internal error or if the disk is full.
                 self._finish(attempt.entry(error=f"{type(error).__name__}: {error}"))
                 raise
             else:
@@ -410,7 +414,7 @@ class Answerer:
             self._channel.say(sentence, "warning")
 
     def _leave_out(self, refused: PartLeftOut) -> None:
-        """Tell the user which parts of the request were refused, and omit them from now on."""
+        """Tell the user which parts the provider refused, and leave them out of later requests."""
         for message in refused.messages:
             self._channel.say(message)
         for edit in edits_without(self._session.active_path(), refused):
@@ -475,9 +479,9 @@ class Answerer:
 
 
 def _pieces(event: ModelEvent) -> Iterator[ModelEvent]:
-    """Yield the event, in pieces if its text is long, because each piece is checked once.
+    """Yield the event, split into several events if its text is long.
 
-    The check looks for text that repeats itself.
+    The text streamed so far is checked for repetition once after each event.
     """
     if not isinstance(event, TextDelta | ReasoningDelta) or len(event.text) <= CHECKED_CHARS:
         yield event

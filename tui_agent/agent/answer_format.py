@@ -16,7 +16,7 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.safe_text import one_line
 
 ANSWER_FORMAT = "answer_format"
-"""Name of the prompt that asks the model for an answer format."""
+"""Name of the prompt that asks the model to answer in a given format."""
 _MAX_PROBLEMS = 5
 """Maximum number of mismatches that are reported for an answer."""
 _PROBLEM_CHARS = 300
@@ -65,7 +65,10 @@ class AnswerFormat:
         return cls(schema)
 
     def request(self, prompt: Callable[[str], str]) -> str:
-        """Return a text that asks the model for the format; ``prompt`` returns a prompt by name."""
+        """Return the text that asks the model to answer in this format.
+
+        ``prompt`` returns the text of a prompt by its name.
+        """
         return fill(prompt(ANSWER_FORMAT), schema=json.dumps(self.schema, ensure_ascii=False))
 
     def value(self, answer: str) -> Any:

@@ -30,7 +30,7 @@ from tui_agent.tools.registry import tool_traits
 from tui_agent.whole_numbers import whole_number
 
 _NEAR = 64
-"""Number of entries searched before a result for its call, or after a call for its results."""
+"""Number of nearby entries that are searched for a result's call or for a call's results."""
 PASSAGE_LINES = 8
 """Maximum number of lines shown of each entry that was found."""
 _CALL_CHARS = 120
@@ -40,7 +40,7 @@ _CUT_SEARCHED = 100
 _READ_AT_ONCE = 256
 """Number of tool results that are read from the store at once, to find shortened ones."""
 _SEARCHED = 4
-"""Number of hits requested from the store for each hit to return, because some are left out."""
+"""Number of hits requested from the store for each hit to return. Some hits are left out."""
 
 
 class SessionArchive:
@@ -172,7 +172,7 @@ class SessionArchive:
             yield from reversed(self._session.reader.load(batch))
 
     def _beside(self, entry: Entry) -> str:
-        """Return a line about a tool result's call, or about the results of an answer's calls.
+        """Return a line that names a tool result's call, or the results of an answer's calls.
 
         "" for other entries, and if no call or result is found nearby.
         """

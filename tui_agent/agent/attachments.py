@@ -124,7 +124,7 @@ class _Image:
 
 @frozen
 class _Document:
-    """A PDF that was read, before it is decided how the PDF is sent to the model."""
+    """A PDF that was read. How it is sent to the model is decided later."""
 
     path: str
     data: bytes
@@ -194,7 +194,7 @@ def _entries(text: str, session: Session) -> Iterator[FilePart]:
 
 
 def _is_of(project: Path, mention: FileMention, cwd: Path) -> bool:
-    """Return True if a mentioned path is in the project, as written and without line numbers."""
+    """Return True if a mention is a path in the project, both with and without line numbers."""
     whole = _path(mention.written, cwd)
     return is_inside(project, whole) and is_inside(project, _path(mention.path, cwd))
 

@@ -39,7 +39,7 @@ The value was measured in recorded pauses.
 """
 
 USUAL_WEIGHT = 4
-"""Number of the session's own pauses that have as much weight as `USUAL_CHANCE`."""
+"""Weight of `USUAL_CHANCE`, as the number of the session's own pauses that count as much."""
 
 LEAST_GAIN = 0.01
 """Minimum amount, in US dollars, by which a ping's expected saving must exceed its price."""
@@ -48,7 +48,7 @@ SECONDS = 30.0
 """Number of seconds after which a ping is given up."""
 
 MOST_CHARACTERS = 200
-"""Maximum characters of a ping's answer, because some providers ignore the token limit."""
+"""Maximum number of characters of a ping's answer. Some providers ignore the token limit."""
 
 
 @frozen

@@ -33,7 +33,7 @@ EntryT = TypeVar("EntryT", bound=EntryBase)
 
 
 def register(members: list[T], member: T) -> Callable[[], None]:
-    """Add a member to a list; return a function that removes it if it is still in the list."""
+    """Add a member to a list, and return a function that removes it if it is still there."""
     members.append(member)
 
     def leave() -> None:
@@ -84,10 +84,10 @@ class Questions:
         """The permission question that the user is asked now; None if no question is open."""
 
     async def ask(self, request: PermissionRequest) -> PermissionAnswer:
-        """Ask the user a question of this agent, and return the user's answer.
+        """Ask the user a permission question of this agent, and return the answer.
 
-        A note that comes with an approval is submitted as a message. Cancelling this withdraws the
-        question.
+        If the user approves with a note, the note is submitted as a message. Cancelling this call
+        withdraws the question.
         """
         answer = await self.forward(request)
         is_approval = answer.decision not in {Decision.DENY, Decision.STOP}
@@ -181,7 +181,7 @@ class Journal:
         return saved
 
     def add_cost(self, dollars: float, purpose: Purpose) -> None:
-        """Add the cost in US dollars of model calls that have no entry to the session's cost.
+        """Add the cost of model calls without an entry, in US dollars, to the session's cost.
 
         A negative amount removes the cost of calls that have an entry now. Raises StoreError.
         """

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.ports import AgentPorts
 
 NO_MODEL = ""
-"""The name that stands for the model until the user chooses one."""
+"""Placeholder for the model's name until the user chooses a model."""
 
 
 class RoutedClient:
@@ -85,7 +85,7 @@ class Completion:
     is_thinking: bool = False
     """Whether the answer contains reasoning."""
     item: str | None = None
-    """JSON text that is sent back: the reasoning or, if requested, the provider's compaction.
+    """JSON text to send back to the provider: the reasoning or, if requested, its own compaction.
 
     None if the answer contains neither.
     """

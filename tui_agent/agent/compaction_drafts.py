@@ -58,7 +58,7 @@ from tui_agent.tools.registry import tool_traits
 log = logging.getLogger(__name__)
 
 _SHORTEST = "…"
-"""The shortest possible summary, which tests whether a summary can make enough room at all."""
+"""The shortest possible summary, used to test whether any summary can make enough room."""
 
 
 @dataclass
@@ -97,7 +97,8 @@ class SummaryCalls:
             answer = await complete(self.client, request, self.spent, self.progress)
         except ModelError as error:
             if error.kind is ErrorKind.CONTEXT_OVERFLOW:
-                # The error's own message advises to compact, which is being done here.
+                # Don't use the error's own message: it advises to compact, which is being done
+                # here.
                 return SummaryAnswer(
                     error=f"the conversation is too long for {self.model}", too_long=True
                 )
@@ -152,7 +153,7 @@ class Draft:
     hook_details: str = ""
     """Details that a hook stores with the compaction's entry, as JSON text."""
     as_planned: bool = False
-    """Whether only the cut of the plan may be used, because the summary covers nothing later."""
+    """Whether the plan's cut must not be moved, because the summary covers nothing later."""
     prepared: bool = False
     """Whether the summary was written during the run, before it was needed."""
 
@@ -168,7 +169,7 @@ class Drafter:
         self._prompts = SummaryPrompts.load(ports.prompt)
         self._templates = Templates.load(ports.prompt)
         self._not_native: set[str] = set()
-        """Models whose provider can't compact the history, so it isn't asked for that again."""
+        """Models whose provider could not compact the history, so that it isn't asked to again."""
 
     async def plan(self, order: CompactionOrder) -> CompactionPlan | Refusal:
         """Return the plan for a compaction, or the reason why there is no plan.
@@ -190,7 +191,7 @@ class Drafter:
         return await in_thread(plan_compaction, path, settings, size, options)
 
     async def boundaries(self, model: str) -> list[Boundary]:
-        """Return the entries on the session path before which the user may cut, oldest first."""
+        """Return the path's entries that the user may choose as the first to keep, oldest first."""
         count = self._ports.directory.counter(model).entry
         return await in_thread(boundaries, self._session.active_path(), count)
 
@@ -248,11 +249,11 @@ class Drafter:
     async def forecast(
         self, plan: CompactionPlan, order: CompactionOrder, summary: str = ""
     ) -> Commit | Refusal:
-        """Return what would be committed for a plan with a given summary, or why it can't be."""
+        """Return what committing a plan with this summary would append, or why it is impossible."""
         return await self.weigh(Draft(order, plan, summary, self.size(order.model)))
 
     async def weigh(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
-        """Return what would be committed for a draft on the current path, or why it can't be.
+        """Return what committing a draft on the current path would append, or why it is impossible.
 
         ``summary`` is the user's edited text; None for the draft's own.
         """
@@ -316,7 +317,7 @@ class Drafter:
         read = plan.tokens_before
         is_ahead = order.is_ahead
         if live is not None and (is_ahead or plan.boundary is not None):
-            # The live request has to end with the entries that are summarised.
+            # Cut the live request so that it ends with the entries that are summarised.
             live = request_before(live, first_sent(plan.kept) or 0)
             read = plan.tokens_summarised
 
@@ -443,6 +444,6 @@ class Drafter:
 
 
 def _moves_cut(commit: Commit, plan: CompactionPlan) -> bool:
-    """Return True if the commit removes entries that the plan keeps, and so the summary lacks."""
+    """Return True if the commit removes entries that the plan keeps, so the summary lacks them."""
     made = [entry for entry in commit.entries if isinstance(entry, CompactionEntry)]
     return any(entry.first_kept_id != plan.first_kept_id for entry in made)

@@ -24,7 +24,7 @@ class Cleared(_Done):
 
 
 class Postponed(_Done):
-    """Nothing was done yet, because the run compacts the history before its next step."""
+    """The compaction is postponed, because the run compacts the history before its next step."""
 
 
 @frozen

@@ -44,7 +44,7 @@ _PLAIN = "Compacted without a model, because summarising failed. The log has the
 
 
 class Compactor(Drafter):
-    """Compacts one session.
+    """Compacts the history of one session.
 
     ``failures`` counts the failures in a row. After several failures, automatic compaction pauses.
     """
@@ -73,7 +73,8 @@ class Compactor(Drafter):
                 outcome = await self._compact(order, without_model=without_model)
             except UserFacingError:
                 raise
-            except Exception:  # A defect must not leave a session that can never be compacted.
+            except Exception:
+                # An internal error must not leave a session that can never be compacted.
                 log.exception("the compaction failed; compacting without a model")
                 outcome = self._compact_plainly(order)
         finally:
@@ -84,7 +85,8 @@ class Compactor(Drafter):
             case Compacted() | Cleared():
                 self.failures = NO_FAILURES
             case Postponed() | NothingToDo() | Cancelled():
-                # Postponed, needless and cancelled compactions say nothing about the next one.
+                # These outcomes don't show whether the next compaction would fail, so they don't
+                # count.
                 return outcome
         return outcome
 
@@ -97,7 +99,7 @@ class Compactor(Drafter):
         commit: Commit | Refusal | None = None
         leaf = self._session.leaf
         while commit is None or leaf != self._session.leaf:
-            # Entries may be appended while the draft is measured.
+            # If an entry is appended while the draft is measured, measure the draft again.
             leaf = self._session.leaf
             if not self._session.on_path(_end_of(draft.plan)):
                 return Refusal(RefusalReason.MOVED, _MOVED)
@@ -110,7 +112,7 @@ class Compactor(Drafter):
             self._append(_with_origin(entry, draft) for entry in commit.entries)
             self.prepared.committed(draft)
             if any(isinstance(entry, CompactionEntry) for entry in commit.entries):
-                # The compaction's entry records the cost now.
+                # The compaction's entry records the cost now, so don't count the cost twice.
                 self.book_cost(draft.spent, -1)
         return commit
 

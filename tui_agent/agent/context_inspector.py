@@ -221,7 +221,7 @@ class ContextInspector:
         return model, context_map(path, self._ports.context_meter(model))
 
     def request_of(self, step: Step) -> ModelRequest:
-        """Return a request of the timeline, rebuilt from the session path up to its last entry."""
+        """Rebuild a request of the timeline from the session path, up to its last entry."""
         return project(
             self._session.reader.load_active(step.leaf),
             self._ports.directory.traits(step.model),
@@ -245,7 +245,10 @@ class ContextInspector:
         return self._standings
 
     def shares(self) -> Mapping[Standing, int]:
-        """Return the history's tokens by context status, without blocks that are sent unchanged."""
+        """Return the number of tokens of the history's blocks for each context status.
+
+        Blocks that are sent unchanged don't count.
+        """
         found = self.standings()
         model = self._context.model
         counter = self._ports.directory.counter(model)
@@ -288,8 +291,8 @@ class ContextInspector:
         """Return the tokens that the provider has to read again because its cache is cold.
 
         0 if the cache is warm, if the provider never reported a cache, if the setting
-        ``cache.warn_tokens`` is 0, or if there are fewer tokens than it says. Tool outputs that
-        will be pruned before the request don't count.
+        ``cache.warn_tokens`` is 0, or if there are fewer tokens than this setting. Tool outputs
+        that will be pruned before the request don't count.
         """
         total = self.cached_tokens(warm=False)
         least = self._context.settings().cache.warn_tokens
@@ -304,7 +307,7 @@ class ContextInspector:
 
         With ``warm`` False, return them if the cache is cold, else 0. Also 0 if the provider never
         reported a cache, if the setting ``cache.warn_tokens`` is 0, or if there are fewer tokens
-        than it says.
+        than this setting.
         """
         state = self.known_cache()
         least = self._context.settings().cache.warn_tokens

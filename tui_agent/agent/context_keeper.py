@@ -105,7 +105,7 @@ log = logging.getLogger(__name__)
 _ESTIMATE_ERROR = 0.02
 """Largest relative error that a calibrated estimate of tokens may have."""
 _LEAST_WINDOW = 4_000
-"""Smallest window, in tokens, that is assumed after an overflow error without numbers."""
+"""Smallest context window, in tokens, that is assumed if an overflow error has no numbers."""
 _FIRST = 50
 """Number of entries at the beginning of a session path that are searched for a head.
 
@@ -157,7 +157,7 @@ class ContextKeeper:
         """The reasoning effort chosen on the session path; None for the effort in the settings."""
         self.follow_path()
         self.pending: str | None = None
-        """What the compaction that the user requested during a run should focus on; "" for nothing.
+        """The focus of the compaction that the user requested during a run; "" for no focus.
 
         None if no compaction was requested.
         """
@@ -188,7 +188,7 @@ class ContextKeeper:
         if view.effort is not None:
             self.chosen_effort = view.effort.effort
         if view.mode != self.mode:
-            # A session continues in its mode, but never in yolo.
+            # Continue the session in its own mode, but never in yolo mode.
             is_yolo = view.mode == Mode.YOLO
             self.mode = Mode.BUILD if is_yolo else view.mode or self.first_mode
 
@@ -250,7 +250,7 @@ class ContextKeeper:
         return self.head.preview(self.model, self.mode)
 
     def path(self) -> list[Entry]:
-        """Return the next request's entries: the session path after the head from `preview`."""
+        """Return the next request's entries: any head from `preview`, then the session path."""
         path = self._session.active_path()
         head = self.preview()
         if head is None:
@@ -280,7 +280,7 @@ class ContextKeeper:
     def answered(self, answer: AssistantEntry) -> None:
         """Process the answer to the last request, whose token usage corrects later estimates.
 
-        A cache miss is reported, and the user is warned, once, if the usage can't be right.
+        Reports a cache miss. Warns the user, once, if the reported usage can't be right.
         """
         implausible = complaint(answer, self.size().window)
         if implausible is not None and self._said.remember(("usage", answer.model)):
@@ -315,15 +315,15 @@ class ContextKeeper:
     def _room_for_answer(self) -> int:
         """Return the maximum number of tokens of the next answer.
 
-        This is the model's own limit, but at most the room: the free tokens of the window or half
-        the reserve, whichever is larger. If the model's limit is unknown, the reserve is used
-        instead or, if the last answer had reasoning, half the room if that is more: reasoning
-        counts as part of the answer but does not stay in the context. If the request's size is only
-        estimated, the possible error is subtracted.
+        The room for the answer is the free part of the window or half the reserve, whichever is
+        larger. The result is the model's own limit, but at most the room. If that limit is unknown,
+        the reserve is used instead or, if the last answer had reasoning, half the room if that is
+        more, because reasoning counts as part of the answer but does not stay in the context. If
+        the request's size is only estimated, the possible error is subtracted.
         """
         size = self.size()
         most = self._ports.directory.limits(self.model).max_output
-        # The provider may count a little more than the estimate.
+        # Leave some slack, because the provider may count a few more tokens than the estimate.
         slack = 0
         if size.estimated:
             slack = round(size.total * _ESTIMATE_ERROR)
@@ -504,7 +504,8 @@ class ContextKeeper:
             directory.learn_window(self.model, error.window)
             return
         if sent is None or not sent.counted or sent.request.blobs:
-            return  # The bytes of the images may be what was too large.
+            # The provider may have refused the images' size in bytes, not the number of tokens.
+            return
         size = error.sent or directory.counter(self.model).calibrated(sent.counted)
         window = round(size * (1 - _ESTIMATE_ERROR))
         if _LEAST_WINDOW <= window < directory.limits(self.model).window:
@@ -532,7 +533,9 @@ class ContextKeeper:
         failed = self.model
         chosen = self.stands_in_for or self.model
         if failed == chosen and error.kind is ErrorKind.AUTH:
-            return False  # The user has to know, and can enter another API key.
+            # Report the refused API key instead of switching models, so that the user can enter
+            # another.
+            return False
         reason = self._availability.note(failed, error, now)
         model = None
         if reason:
@@ -600,7 +603,10 @@ class ContextKeeper:
         return outcome
 
     async def prune(self, moment: Moment) -> int:
-        """Clear old tool outputs if the settings ask for it now; return the tokens freed, or 0."""
+        """Clear old tool outputs if the settings ask for it now.
+
+        Return the number of tokens freed, 0 if nothing was cleared.
+        """
         leaf = self._session.leaf
         plan = await self.plan_prune(moment)
         if plan is None or leaf != self._session.leaf:
@@ -692,7 +698,8 @@ class ContextKeeper:
         )
         try:
             return await in_thread(plan_prune, view, rules, reason)
-        except Exception:  # A defect must not end the run, because compacting makes room, too.
+        except Exception:
+            # An internal error in pruning must not end the run: compacting makes room, too.
             log.exception("nothing was pruned")
             return None
 
@@ -765,7 +772,7 @@ class ContextKeeper:
     def order(
         self, trigger: "Trigger", focus: str | None = None, boundary: int | None = None
     ) -> "CompactionOrder":
-        """Return an order to compact the path as it is now; `Compactor` carries it out."""
+        """Return an order to compact the current session path; `Compactor` can carry it out."""
         from tui_agent.agent.compaction_drafts import CompactionOrder
 
         warm = not self._cache_cold()
@@ -934,7 +941,7 @@ class CacheWatch:
         return CacheMiss(*found, None)
 
     def prefix_break(self, sent: SentRequest, new: ModelRequest) -> PrefixBreak | None:
-        """Return where and why ``new`` doesn't begin like ``sent``'s request; None if it does."""
+        """Return where and why ``new`` doesn't extend the request ``sent``; None if it does."""
         path = self._session.active_path()
         on_path = sent.leaf is None or self._session.on_path(sent.leaf)
         since = [entry for entry in path if entry.id > (sent.leaf or 0)]

@@ -151,7 +151,7 @@ def context_map(
     rows = list(_head_rows(view, weights, counter))
     rows += _history_rows(view, path, weights, counter, standings(path, view))
     rows = _within(rows, measured)
-    # The blocks are rounded so that they add up to the rounded total.
+    # Round the sizes of the blocks so that they add up to the rounded total.
     total = round(sum(tokens for _, tokens in rows))
     blocks: list[ContextBlock] = []
     running = 0.0
@@ -255,7 +255,7 @@ def _ages(path: Sequence[Entry]) -> dict[int, tuple[int, int]]:
 
 
 def _files_of_calls(view: ContextView) -> dict[int, str | None]:
-    """Map the id of each tool result to the file that its call names; None if it names none."""
+    """Map each tool result's id to the file that the tool call names; None if it names no file."""
     files: dict[int, str | None] = {}
     for entry in view.entries:
         if isinstance(entry, AssistantEntry):

@@ -29,7 +29,7 @@ STALE_ROUNDS = 3
 The current call is counted, too.
 """
 AIM_ROUNDS = 5
-"""Rounds without a new result that count as a doom loop even if files changed in between.
+"""Number of rounds without a new result that count as a doom loop even if files change.
 
 This is also the number of failed attempts to change one file that count as a doom loop.
 """
@@ -150,7 +150,7 @@ class _Stretch:
     equal: int = 0
     """Number of calls in `calls` that are equal to the newest call."""
     is_changed: bool = False
-    """Whether one of the examined calls changed a file or something else."""
+    """Whether any of the examined calls changed something, for example a file."""
 
     def add(self, one: ComparedCall) -> None:
         if one.mark is None:
@@ -189,7 +189,10 @@ class _Stretch:
 
     @property
     def _has_aim(self) -> bool:
-        """Whether the newest call was made twice before, or the oldest failed with the same aim."""
+        """Whether the newest call repeats what earlier calls tried to do.
+
+        That is so if it was made twice before, or if the oldest call failed with the same aim.
+        """
         if self.equal > 1:
             return True
         first = self.calls[-1]
@@ -225,7 +228,7 @@ class _Stretch:
 
 
 def _changing(calls: Sequence[Call]) -> DoomLoop | None:
-    """Return the doom loop of equal calls whose results differ.
+    """Return the doom loop that consists of equal calls with different results.
 
     None if there is no such loop, or if its number of rounds is not a multiple of `CHANGING_CALLS`.
     """

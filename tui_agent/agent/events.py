@@ -115,12 +115,15 @@ class ChecksAwaited:
 
 
 class Decision(StrEnum):
-    """Answers to a permission question."""
+    """The decisions with which the user can answer a permission question."""
 
     ONCE = "once"
     SESSION = "session"
     PROJECT = "project"
-    """Allow in this project, in later sessions too. Offered if the request has ``rules``."""
+    """Allow the call in this project, now and in later sessions.
+
+    Offered if the request has ``rules``.
+    """
     DENY = "deny"
     STOP = "stop"
     """Deny the call and end the run. Offered if the request has a ``loop``."""
@@ -157,12 +160,13 @@ class PermissionRequest:
     reason: str
     rules: tuple[str, ...]
     loop: tuple[str, ...] = ()
-    """The outputs of a doom loop's calls, oldest first, or, twice, the text that an answer repeats.
+    """The outputs of a doom loop's calls, oldest first.
 
-    Empty if the question is about something else.
+    If the question is about an answer that repeats itself, contains the repeated text twice. Empty
+    if the question is about something else.
     """
     question: str = ""
-    """The text of the question; if it is "", the question describes ``needs``."""
+    """The text of the question; if it is "", screens describe ``needs`` instead."""
     once: str = "run it once more"
     """Label of the user's answer that lets a doom loop continue once."""
     command: str = ""
@@ -183,7 +187,7 @@ class PermissionAsked:
 
 @frozen
 class PermissionSettled:
-    """The user answered a question, or it was withdrawn, which counts as the decision "deny"."""
+    """The user answered a permission question, or it was withdrawn, which counts as "deny"."""
 
     call_id: str
     decision: Decision
@@ -224,7 +228,7 @@ class RetryScheduled:
 
 @frozen
 class QueueChanged:
-    """The waiting messages changed.
+    """The queue of the user's waiting messages changed.
 
     ``steer`` are the messages for the next step, ``follow_up`` those for when the agent is idle.
     """
@@ -298,7 +302,10 @@ class CompactionEnded:
 
 @frozen
 class LeafMoved:
-    """The entry with the id ``leaf`` is the leaf now; None for the point before the first entry."""
+    """The session's leaf, that is, its current entry, is now the entry with the id ``leaf``.
+
+    None stands for the point before the first entry.
+    """
 
     leaf: int | None
 
@@ -319,12 +326,15 @@ class TitleChanged:
 
 @frozen
 class HeadKnown:
-    """The system text and tools of a new session's first request are known."""
+    """The system prompt and tools of a new session's first request are now known.
+
+    Screens can then show the size of that request before a message is sent.
+    """
 
 
 @frozen
 class CostKnown:
-    """The session's cost changed without a new answer, or a long session's cost is known now."""
+    """The session's cost changed without a new answer, or was added up for a long session."""
 
 
 @frozen

@@ -54,7 +54,7 @@ from tui_agent.tools.base import Tool, ToolContext, ToolInput
 _HOOK_RULE = Rule("*", "*", Action.ASK)
 
 _PRIVATE = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/dev", "/proc")))  # noqa: S108 - commands have their own
-"""Directories in whose place a command in the sandbox sees private directories."""
+"""Directories that are replaced by private ones for a command in the sandbox."""
 
 
 @frozen
@@ -133,8 +133,8 @@ class Gate:
         """
         if self.is_fixed(rule) is not None:
             return False
-        # After the settings were reread, a rule that this session saved for the project is among
-        # the settings' rules, too.
+        # Remove the rule from both lists: after the settings were reread, a rule that this session
+        # saved for the project is among the settings' rules, too.
         if rule in self.session_rules:
             self._removed[rule] = _Place(self.session_rules.index(rule), of_session=True)
             self.session_rules.remove(rule)
@@ -158,7 +158,7 @@ class Gate:
             self._ports.rules = (*before, rule, *self._ports.rules[place.index :])
 
     def remove_again(self) -> None:
-        """After the settings were reread, remove the rules again that the user had removed.
+        """Remove the rules that the user removed earlier and that rereading the settings restored.
 
         Rules from the user's own config.toml are not removed again; they apply as written there.
         """
@@ -331,7 +331,7 @@ class Gate:
         )
         answer = await self._questions.ask(question)
         if answer.decision in {Decision.DENY, Decision.STOP}:
-            # Knowing the reason, the model can find another way or ask for permission.
+            # Tell the model the reason, so that it can find another way or ask for permission.
             return with_note(f"The user did not allow this call: {reason}.", answer.note)
         rules = edited(offered, answer.patterns)
         if answer.decision in {Decision.SESSION, Decision.PROJECT}:
@@ -339,7 +339,10 @@ class Gate:
         return None
 
     def _keep(self, rules: Sequence[Rule], *, for_project: bool) -> None:
-        """Add the rules of the user's answer to the session; also save those for the project."""
+        """Add the rules of the user's answer to the session.
+
+        With ``for_project``, the rules are also saved in the user's settings for the project.
+        """
         problem = None
         if for_project:
             rules = tuple(replace(rule, source="here") for rule in rules)
@@ -384,7 +387,8 @@ def needs_of(
             else:
                 found.append(need)
     except OSError as error:
-        # A link that can't be read, such as /proc/1/root, could lead to any file.
+        # Refuse the call, because a link that can't be read, such as /proc/1/root, could lead to
+        # any file.
         raise ToolError(
             f"Can't read {error.filename} ({error.strerror}); the call was not run."
         ) from error
@@ -469,7 +473,7 @@ def _is_missed(path: Path, sandbox: Sandbox, project: Path) -> bool:
 
 
 def grants_of(need: PermissionNeed, project: Path) -> Grants:
-    """Return the sandbox grants that an allowed permission opens; most permissions open none."""
+    """Return the sandbox grants that an allowed permission gives; most permissions give none."""
     real = Path(os.path.realpath(project / need.pattern))
     one = frozenset({real})
     grants = Grants()

@@ -31,11 +31,11 @@ The name is also stored in ``UserEntry.synthetic`` of the message made from the 
 MAX_ROUNDS = 20
 """Maximum number of rounds of work towards a goal."""
 IDLE_ROUNDS = 3
-"""Number of rounds in a row that bring nothing new after which the goal is given up."""
+"""Number of consecutive rounds without anything new after which the goal is given up."""
 DIGEST_TOKENS = 3_000
 """Maximum number of tokens of the digest of the work that is sent to the judging model."""
 ANSWER_CHARS = 6_000
-"""Maximum number of characters, from the end of the last answer, for the judging model."""
+"""Maximum number of characters from the end of the last answer that the judging model sees."""
 SECONDS = 60.0
 """Timeout of the judging model, in seconds."""
 

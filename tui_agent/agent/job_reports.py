@@ -69,13 +69,14 @@ def ended_jobs(jobs: Jobs) -> UserEntry | None:
 class LostJobs:
     """Reports background jobs that were lost because the program that ran them has ended.
 
-    The entries on the session path say that such jobs still run. Use it before this program starts
-    its first job, because job numbers then begin at 1 again.
+    The entries on the session path still list these jobs as running. Call this before the program
+    starts its first job: job numbers restart at 1, so new jobs would be confused with lost ones.
     """
 
     def __init__(self, journal: Journal, ports: AgentPorts, jobs: Jobs) -> None:
         self._journal = journal
-        # Jobs of the session's main agent may still run while a subagent or a race's runner works.
+        # A subagent or a race's runner must not report jobs as lost, because those of the session's
+        # main agent may still be running.
         self._is_main = ports.is_main
         self._jobs = jobs
         self._said = SayOnce()

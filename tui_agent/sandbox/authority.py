@@ -66,7 +66,7 @@ class Authority:
         if host not in self._contexts:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.set_alpn_protocols(["http/1.1"])
-            # The library can load keys only from files.
+            # Write the key to a temporary file, because the library can load keys only from files.
             with tempfile.NamedTemporaryFile() as file:
                 file.write(self._issued(host))
                 file.flush()

@@ -44,7 +44,7 @@ from tui_agent.sandbox.project_scan import (
 from tui_agent.sandbox.view import Grants, View
 
 MAX_NAME_BYTES = 230
-"""Maximum bytes of a name before ``.not-kept`` is added, as file systems allow 255 bytes."""
+"""Maximum bytes of a name before ``.not-kept`` is added, because file systems allow 255 bytes."""
 
 ChangeVerdict = tuple[Literal["outputs", "sources", "lost"] | None, Grants]
 """What happens to a change, and the sandbox grants that the change needs.
@@ -151,7 +151,8 @@ def judge(changes: Sequence[LayerChange], view: View, known: ProjectFacts) -> Ju
         path = PurePosixPath(change.path)
         is_deleted = change.kind is ChangeKind.DELETED
         if not is_deleted and not stays.isdisjoint(map(str, (path, *path.parents))):
-            continue  # the old entry stays here: its deletion is already in ``lost``
+            # The old entry stays at this path, because its deletion is in ``lost``.
+            continue
         if not is_deleted and not change.output and _is_never_kept(path):
             continue
         into, wanted = _judge(change, path, view, known)
@@ -213,9 +214,10 @@ def _judge_steering(change: LayerChange, path: Path, view: View, steering: Grant
 
 
 def _unshared_around(path: PurePosixPath, known: ProjectFacts) -> Path:
-    """Return, as an absolute path, the outermost directory around a path without shared files.
+    """Return the outermost directory that contains a path but no shared files.
 
-    If every directory around the path contains shared files, the path itself is returned.
+    The result is absolute. If every directory around the path contains shared files, the path
+    itself is returned.
     """
     for parent in reversed(path.parents[:-1]):
         if parent.as_posix() not in known.paths.directories:
@@ -304,7 +306,7 @@ def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) ->
 
 @dataclass
 class DirectChanges:
-    """Directories that a command changes directly, in which dangerous files are searched for.
+    """Searches the directories that a command changes directly for dangerous files.
 
     The directories are ``outputs`` and, if ``in_place``, the whole project except the directories
     ``besides``. ``repositories`` are the project's git directories, checked if the command may
@@ -384,7 +386,7 @@ class DirectChanges:
 
 
 def _made_by_git(paths: set[Path], tracked: Sequence[str]) -> set[Path]:
-    """Return paths that git tracks, that contain tracked files, or belong to new repositories."""
+    """Return the paths that git tracks, contain tracked files, or belong to new repositories."""
     kept: set[Path] = set()
     for path in paths:
         if any(Path(name).is_relative_to(path) for name in tracked):
@@ -434,7 +436,7 @@ def _set_aside(path: Path) -> Path | None:
             return None
         mode = os.fstat(parent).st_mode
         if mode & stat.S_IRWXU != stat.S_IRWXU:
-            # The command has removed the owner's access to the directory.
+            # Restore the owner's access to the directory, which the command has removed.
             os.fchmod(parent, stat.S_IMODE(mode) | stat.S_IRWXU)
         if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
             os.unlink(path.name, dir_fd=parent)
@@ -452,6 +454,6 @@ def _named_aside(name: str, number: str = "") -> str:
     beginning = os.fsdecode(os.fsencode(name)[:MAX_NAME_BYTES])
     aside = f"{beginning}.not-kept{number}"
     if steers_programs(aside):
-        # Programs look for names with this beginning.
+        # Programs still recognise the file by the beginning of its name, so change the beginning.
         return f"not-kept{number}{beginning}"
     return aside

@@ -65,7 +65,7 @@ class SandboxState:
     reason: str = ""
     advice: str = ""
     form: BubblewrapForm | None = None
-    """How bubblewrap is called; None if bubblewrap does not work here."""
+    """The options with which bubblewrap works on this machine; None if it does not work."""
     layered: bool = False
     """Whether commands can work on a copy-on-write layer over the project."""
 
@@ -179,7 +179,7 @@ def bubblewraps(outside: Path | None = None) -> Iterator[str]:
 
 @lru_cache(maxsize=4)
 def system_mounts(names: tuple[str, ...] = SYSTEM) -> tuple[Mount, ...]:
-    """Return read-only mounts of those directories that exist, in which links remain links."""
+    """Return a read-only mount for each of the directories that exists; links remain links."""
     found = []
     for place in map(Path, names):
         if place.is_symlink():

@@ -43,7 +43,10 @@ class PrivateHosts:
         self._entries = frozenset(entries)
 
     def names(self, host: str) -> bool:
-        """Return True if an entry names the host or, for an IP address, the address's network."""
+        """Return True if an entry of the settings names the host.
+
+        For an IP address, an entry may also name the address's network.
+        """
         return any(matches_host(host, entry) for entry in self._entries)
 
     def reaches(self, address: str, host: str) -> bool:

@@ -39,7 +39,10 @@ from tui_agent.sandbox.project_copy import ProjectCopy
 from tui_agent.sandbox.view import Grants, View, Writes
 
 MAX_NAMES = 20
-"""Maximum number of discarded changes that an answer names. The others are only counted."""
+"""Maximum number of discarded changes that an answer of the judge names.
+
+The others are only counted.
+"""
 
 
 def grants_from(row: Mapping[str, Any]) -> Grants:
@@ -66,7 +69,7 @@ def grants_row(grants: Grants) -> dict[str, Any]:
 
 @dataclass
 class _Case:
-    """One command's changes on a layer, which are kept between the requests about them.
+    """One command's changes on a layer, remembered between the requests about them.
 
     ``sources`` are the allowed changes, which the request "keep" will move into the project.
     """

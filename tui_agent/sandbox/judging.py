@@ -27,7 +27,7 @@ from tui_agent.sandbox.layer import MAX_CHANGES
 from tui_agent.sandbox.view import Grants, View, Writes
 
 JUDGE_SECONDS = 600.0
-"""Maximum seconds for one answer of the judge, because copying a large directory takes long."""
+"""Maximum seconds to wait for an answer from the judge. Copying a large directory takes long."""
 MAX_ANSWER_BYTES = 64 * 1024**2
 _MAX_PATH = 4_096
 _PIECE = 1 << 18
@@ -195,7 +195,7 @@ class JudgeProcess:
 
 
 def judge_words(project: Path) -> tuple[str, ...]:
-    """Return the command line of a project's judge, to which the caller adds the sandbox's."""
+    """Return the command line of a project's judge. The caller adds the sandbox's command line."""
     paths = [str(place) for place in _packages()]
     code = f"import sys; sys.path[:0] = {paths!r}; from tui_agent.sandbox.judge_program import main; main()"
     return (sys.executable, "-I", "-S", "-B", "-c", code, str(project))
@@ -284,15 +284,16 @@ def verdict_from(row: Mapping[str, Any], project: Path) -> Verdict:
             sources=paths_from(row.get("sources", [])),
             keeps=row.get("keeps") is True,
             lost=names_from(row.get("lost", {"names": [], "count": 0})),
-            # No change in the project needs a right to read other paths or to reach hosts.
+            # Ignore these grants, because no change in the project needs to read other paths or to
+            # reach hosts.
             wanted=replace(wanted, read=frozenset(), hosts=frozenset()),
         )
 
 
 def names_from(row: Mapping[str, Any]) -> Names:
-    """Return the names, and their count, from a part of the judge's answer.
+    """Return the names in one field of the judge's answer, and their count.
 
-    Raises ValueError, TypeError or KeyError if the part has another form or too many names.
+    Raises ValueError, TypeError or KeyError if the field has another form or too many names.
     """
     names = row["names"]
     count = row["count"]
@@ -306,7 +307,7 @@ def names_from(row: Mapping[str, Any]) -> Names:
 
 
 def paths_from(names: Any) -> tuple[str, ...]:
-    """Return the paths from a part of the judge's answer.
+    """Return the paths that one field of the judge's answer lists.
 
     Raises ValueError or TypeError unless ``names`` is a list of at most `MAX_CHANGES` relative
     paths without ``..``.
@@ -317,7 +318,7 @@ def paths_from(names: Any) -> tuple[str, ...]:
 
 
 def _inside(name: str) -> str:
-    os.fsencode(name)  # raises ValueError for text that can't be a file's name
+    os.fsencode(name)  # raises ValueError if no file can have this name
     path = PurePosixPath(name)
     if (
         len(name) > _MAX_PATH

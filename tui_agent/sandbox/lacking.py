@@ -21,7 +21,7 @@ _WORDS = {
     **{os.strerror(number): number for number in (*_REFUSALS, errno.EPERM)},
     **{errno.errorcode[number]: number for number in _REFUSALS},
 }
-"""Maps the messages and names of the errors that the sandbox can cause to the error numbers."""
+"""The numbers of the errors that the sandbox can cause, by the message or name of the error."""
 _REFUSAL = LazyPattern("|".join(map(re.escape, sorted(_WORDS, key=len, reverse=True))))
 _WHO = LazyPattern(r"^\S+: line \d+:")
 """Matches the start of the shell's own error messages, that is, its name and a line number."""
@@ -80,7 +80,7 @@ def refused_paths(output: str, cwd: Path) -> Iterator[tuple[Path, int]]:
             unmade.add(rest.strip(" :\t"))
         for text in dict.fromkeys([*quoted, *_PATH.findall(rest)]):
             if text == ".":
-                continue  # the end of a sentence
+                continue  # this is the end of a sentence, not a path
             try:
                 path = Path(os.path.normpath(cwd / at_home(text.rstrip("."))))
                 known = "/" in text or text in unmade or os.path.lexists(path)

@@ -336,7 +336,8 @@ def _change(pid: int, call: str, arguments: list[int], writable: tuple[str, ...]
                 opened.append(os.open(name, os.O_PATH | itself_only, dir_fd=opened[0]))
             except OSError as error:
                 return error.errno or _EPERM
-        # This names the opened file itself, even if its name now leads to another file.
+        # This path leads to the opened file itself, even if the file's name now leads to another
+        # file.
         itself = f"/proc/self/fd/{opened[-1]}"
         if not f"{os.readlink(itself)}/".startswith(writable):  # noqa: PTH115 - starts fast
             return _EPERM
@@ -358,7 +359,7 @@ def _memory(pid: int, address: int, size: int) -> bytes:
 
 
 def _path_at(pid: int, address: int) -> str:
-    # The memory after a short path may be unmapped.
+    # The path may end just before unmapped memory, so read the next page only if necessary.
     rest = _PAGE - address % _PAGE
     text = _memory(pid, address, rest)
     if b"\0" not in text:
@@ -429,7 +430,8 @@ def _become(command: list[str], grants: list[tuple[str, str]], channel: _socket.
         listener = restrict(grants)
         channel.sendmsg([b"x"], [(_SOL_SOCKET, _SCM_RIGHTS, array.array("i", [listener]))])
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
-            # Python ignores these signals, and the command would inherit that.
+            # Python ignores these signals. Restore their default actions, which the command
+            # inherits.
             signal.signal(number, signal.SIG_DFL)
         os.execvp(command[0], command)  # noqa: S606 - a command line of words
     except (OSError, KeyError) as error:

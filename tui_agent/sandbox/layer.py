@@ -54,7 +54,7 @@ from tui_agent.sandbox.project_scan import (
 _HEAD_BYTES = 16
 _PIECE = 1 << 18
 MAX_CHANGES = 200_000
-"""Maximum number of changes of one command. If it makes more, none of them is kept."""
+"""Maximum number of changes of one command. If a command makes more, none is kept."""
 
 
 IsIgnored = Callable[[str], bool]
@@ -92,7 +92,7 @@ class LayerChange:
     size: int = 0
     """Size of the previous file in bytes; 0 if the file is new."""
     regular: bool = True
-    """False if the path is or was a link or a special file."""
+    """False if the path is, or was before the change, a link or a special file such as a pipe."""
     head: bytes = b""
     """The first 16 bytes of a new file, or of a changed file's previous version."""
     whole: bool = False
@@ -113,7 +113,7 @@ class LayerChange:
     that can't be read.
     """
     repository: bool = False
-    """Whether the path belongs to git, in a directory that git takes for a bare repository."""
+    """Whether the path is one of git's own in a directory that git treats as a bare repository."""
 
 
 @frozen
@@ -183,7 +183,8 @@ def make_own_directory(owner: object, parent: Path) -> Path:
     fcntl.flock(lock, fcntl.LOCK_EX)
     place = unlocked.rename(unlocked.with_name(unlocked.name[1:]))
     weakref.finalize(owner, os.close, lock)
-    weakref.finalize(owner, remove_tree, place)  # runs first: the newest finalizer is called first
+    # Finalizers run newest first, so this removes the directory before the lock is released.
+    weakref.finalize(owner, remove_tree, place)
     return place
 
 
@@ -203,7 +204,7 @@ def make_layer(project: Path, parent: Path, *, is_copy: bool = False, live: bool
 def stamp_of(state: os.stat_result) -> Stamp:
     if stat.S_ISDIR(state.st_mode):
         return (state.st_ino,)
-    # No program can set the status change time back.
+    # Include the status change time, because it is the only time that no program can set back.
     return (state.st_ino, state.st_ctime_ns, state.st_mtime_ns, state.st_size)
 
 
@@ -215,10 +216,10 @@ def changes_in(
 ) -> list[LayerChange]:
     """Return what a command created, changed and deleted: at most `MAX_CHANGES` + 1 changes.
 
-    The contents of a new directory follow it, those of a deleted one precede it. To keep the list
-    short, a new or deleted directory is a single change if it is an output directory or in one;
-    only entries of a new directory that must be judged separately, such as links, follow it. A file
-    with a new time but the same content is a change only in output directories.
+    The contents of a new directory come after it, those of a deleted directory before it. To keep
+    the list short, a new or deleted directory is a single change if it is an output directory or in
+    one; only entries of a new directory that must be judged separately, such as links, follow it. A
+    file with a new time but the same content is a change only in output directories.
 
     ``outputs`` are the project's output directories, relative to it. ``made`` are the entries that
     a copy had before the command; None for an overlay.
@@ -252,7 +253,7 @@ class _Place:
 
     @property
     def before(self) -> Mapping[str, Stamp]:
-        """The files that the copy contained here when the command began; empty for an overlay."""
+        """The files in this directory of the copy when the command began; empty for an overlay."""
         if self.made is None or self.opaque:
             return {}
         return self.made.get(self.prefix, {})
@@ -269,7 +270,7 @@ class _Place:
 
 
 def _changes(place: _Place) -> Iterator[LayerChange]:
-    """Yield the changes of a command that are below a directory of the layer."""
+    """Yield a command's changes below a directory of the layer."""
     if place.prefix.count("/") > MAX_DEPTH:
         raise RecursionError(place.prefix)
     rows = sorted(entries(place.upper), key=lambda row: row.name)
@@ -390,9 +391,9 @@ def _unjudged(path: str, *, output: bool) -> LayerChange:
 
 
 def _entries_of_whole(directory: int, prefix: str) -> Iterator[LayerChange]:
-    """Yield the contents of a directory that are judged separately, and its other subdirectories.
+    """Yield those entries of a directory that are judged separately, and its other subdirectories.
 
-    Contents that are judged separately are marked ``inside``. The other subdirectories are not
+    Entries that are judged separately are marked ``inside``. The other subdirectories are not
     marked; the caller walks through them. Gives the owner access to a subdirectory whose
     permissions deny it.
     """
@@ -438,7 +439,8 @@ def _target(parent: int, name: str, now: os.stat_result) -> str | None:
         return None
     try:
         return os.readlink(name, dir_fd=parent)
-    except OSError:  # a running job has replaced it
+    except OSError:
+        # A running job has replaced the link. Treat it as a link that leads out of the project.
         return "/"
 
 
@@ -475,7 +477,7 @@ def _file(
 
 
 def _deletions(place: _Place, name: str, was: os.stat_result) -> Iterator[LayerChange]:
-    """Yield the deletion of a path in the project, after the deletions of its contents.
+    """Yield a deletion for each entry below a path in the project, then one for the path itself.
 
     A deleted output directory is a single change.
     """
@@ -496,7 +498,7 @@ def _deletions(place: _Place, name: str, was: os.stat_result) -> Iterator[LayerC
 
 
 def _deleted_beside(place: _Place, kept: set[str]) -> Iterator[LayerChange]:
-    """Yield the deletions of everything in the project's directory except the names in ``kept``."""
+    """Yield a deletion for each entry in the project's directory that isn't named in ``kept``."""
     for row in sorted(entries(place.lower), key=lambda row: row.name):
         was = state_at(place.lower, row.name)
         if was is not None and row.name not in kept:
@@ -667,7 +669,8 @@ def _move(there: int, here: int, name: str) -> None:
     try:
         os.replace(name, name, src_dir_fd=there, dst_dir_fd=here)
     except OSError as error:
-        if error.errno != errno.EXDEV:  # the layer is on another file system
+        # The error EXDEV means that the layer is on another file system.
+        if error.errno != errno.EXDEV:
             raise
         _copy(there, here, name)
 

@@ -198,8 +198,8 @@ class Layout:
     """A command's working directory, and the mounts that make up what it sees.
 
     All paths are absolute. ``empty`` is an empty file that is shown instead of hidden files.
-    ``project`` is the project's root. Because other commands may be changing files in it, no
-    mount's path in it contains a link, and a path that has become a link is not followed.
+    ``project`` is the project's root. Other commands may be changing files in the project, so no
+    path of a mount in it contains a link, and a path that has become a link is not followed.
     """
 
     cwd: Path
@@ -210,7 +210,7 @@ class Layout:
     def showing(
         self, copy: "CopyOrigin", root: Path, secrets: Iterable[Mount], *, at_its_place: bool
     ) -> "Layout":
-        """Return the layout for a command that works in the directory ``root``, a project's copy.
+        """Return the layout for a command that works in ``root``, a copy of the project.
 
         The command also sees, read-only, the paths of the project that the copy reads, except those
         that the mounts ``secrets`` hide. With ``at_its_place`` the copy appears at the project's
@@ -262,7 +262,7 @@ class Layout:
 
 @frozen
 class CopyOrigin:
-    """The ``project`` of which a sandbox's directory is a copy.
+    """The ``project`` of which the directory of a sandbox is a copy.
 
     ``shared`` are the paths outside the copy that the copy reads, each as the path used in the copy
     and the real path.
@@ -367,9 +367,10 @@ def _words(mount: Mount, empty: Path) -> tuple[str, ...]:
 
 
 def seatbelt_profile(layout: Layout, port: int = 0) -> str:
-    """Return a layout as a profile for sandbox-exec of macOS, whose last matching rule applies.
+    """Return a layout as a profile for sandbox-exec, the sandbox program of macOS.
 
-    ``port`` is the proxy's port on this machine, 0 for no network.
+    If several rules of the profile match, the last one applies. ``port`` is the proxy's port on
+    this machine, 0 for no network.
     """
     lines = [
         "(version 1)",
@@ -397,7 +398,8 @@ def seatbelt_profile(layout: Layout, port: int = 0) -> str:
                 lines.append(f'(deny file-read* file-write* (subpath "{quoted}"))')
             case MountKind.LINK:
                 pass
-    # Otherwise the command could make processes outside the sandbox act on its behalf.
+    # Forbid connections and signals to other processes, because the command could use them to make
+    # processes outside the sandbox act on its behalf.
     lines += ["(deny network*)", "(deny signal)", "(allow signal (target same-sandbox))"]
     if port:
         lines.append(f'(allow network-outbound (remote ip "localhost:{port}"))')
@@ -446,7 +448,7 @@ def _real(place: Path, project: Path | None) -> str:
 
 
 def _with_fewer_rights(mount: Mount, mounts: Iterable[Mount]) -> set[str]:
-    """Return the paths below a mount at which a command has fewer rights than in the rest."""
+    """Return the paths below a mount where a command has fewer rights than elsewhere in it."""
     less = [MountKind.HIDDEN_FILE, MountKind.HIDDEN_DIRECTORY, MountKind.EMPTY]
     if mount.kind is MountKind.WRITE:
         less.append(MountKind.READ)

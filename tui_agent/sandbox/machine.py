@@ -50,7 +50,7 @@ _PREFIX = in_order(
     conda-meta envs pkgs x86_64-conda-linux-gnu aarch64-conda-linux-gnu
     """
 )
-"""What commands see of an installation that the program knows only from ``PATH``."""
+"""The parts of an installation that commands see if only ``PATH`` names the installation."""
 
 _PYTHON = LazyPattern(r"(?:python|pypy)[\d.]*t?")
 
@@ -60,7 +60,7 @@ _WHOLE = in_order(
     GRADLE_HOME HOMEBREW_PREFIX R_LIBS_USER PLAYWRIGHT_BROWSERS_PATH
     """
 )
-"""Environment variables that name directories of programs, which commands see as a whole."""
+"""Environment variables that name directories of programs. Commands see these as a whole."""
 
 _PROGRAMS = {
     "bin": "",
@@ -86,7 +86,7 @@ _PROGRAMS = {
     ".cache/puppeteer": "",
     ".cache/Cypress": "",
 }
-"""Directories in the home directory of which commands see all contents.
+"""Directories in the home directory whose whole contents commands can see.
 
 Each has the environment variable that may name another place for it, "" for none.
 """
@@ -158,7 +158,7 @@ TOOLCHAINS = (
     Toolchain(".julia", "packages artifacts registries environments", "compiled"),
     Toolchain("perl5", "bin lib"),
 )
-"""The toolchains of which commands see parts, if they are installed."""
+"""Known toolchains. Commands see only the listed parts of each toolchain that is installed."""
 
 TOOLCHAIN_VARIABLES = frozenset(
     {"PATH", "XDG_CACHE_HOME", *_WHOLE, *(known.variable for known in TOOLCHAINS)}
@@ -180,7 +180,7 @@ class Machine:
     written: tuple[Path, ...]
     hidden: tuple[Path, ...]
     cache: Path
-    """The user's cache directory, in whose place commands see the project's cache directory."""
+    """The user's cache directory. Commands see the project's cache directory in its place."""
 
 
 def scan_machine(
@@ -294,7 +294,7 @@ def _named_by(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
 
 
 def _parts_of(programs: Path) -> Iterator[Path]:
-    """Yield what exists of the installation that contains the directory ``programs``.
+    """Yield the existing parts of the installation that contains the directory ``programs``.
 
     If the installation is a git repository, yields only its ``bin``.
     """
@@ -326,7 +326,7 @@ def _unreadable(places: tuple[str, ...]) -> tuple[Path, ...]:
             for row in rows:
                 try:
                     mode = row.stat(follow_symlinks=False).st_mode
-                except OSError:  # it was deleted meanwhile
+                except OSError:  # the entry was deleted meanwhile
                     continue
                 wanted = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(mode) else 0)
                 if (

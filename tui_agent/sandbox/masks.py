@@ -19,7 +19,7 @@ from tui_agent.path_checks import is_file
 from tui_agent.web.addresses import matches_host
 
 MIN_BYTES = 8
-"""Minimum bytes of a masked value, because shorter values could occur in unrelated texts."""
+"""Minimum size of a masked value, in bytes. Shorter values could occur in unrelated texts."""
 
 PLAIN = "http://"
 """Prefix, in the settings, of a host that may also receive the value without encryption."""
@@ -103,7 +103,7 @@ class Masks:
                 data = read_regular(place, MAX_BYTES) or b""
                 found[place] = self._masked(name, data.decode("utf-8", "surrogateescape"))
             if place in found and not path.is_relative_to(root):
-                # Commands might not see the link's target, so the link itself is replaced, too.
+                # Replace the link itself, too, because commands might not see the link's target.
                 found[path] = found[place]
         return found
 
@@ -198,7 +198,7 @@ def with_values(
     The mapping is {} if no field had a placeholder; otherwise the fields ask for an uncompressed
     answer.
     """
-    # A line break in a value would begin another field.
+    # Leave out values with a line break, because the text after it would be another field.
     masks = [mask for mask in masks if mask.value.isprintable()]
     found = []
     hidden: dict[bytes, bytes] = {}
@@ -214,7 +214,7 @@ def with_values(
     if found == list(fields):
         return found, {}
     hidden |= {_bytes_of(mask.value): mask.placeholder.encode() for mask in masks}
-    # A compressed answer could not be searched for the values.
+    # Ask for an uncompressed answer, because a compressed one can't be searched for the values.
     plain = [field for field in found if field[0].lower() != "accept-encoding"]
     return [*plain, _UNCOMPRESSED], hidden
 

@@ -142,7 +142,7 @@ class Gateway:
             raise RefusedError(_REFUSED.format(host=host))
 
     async def _answer_about(self, host: str, port: int) -> str | None:
-        """Ask the user about a host with ``allow_host``, and return its result.
+        """Call ``allow_host`` to ask the user about a host, and return its result.
 
         Returns "" if ``allow_host`` is None or the question was withdrawn.
         """
@@ -302,7 +302,8 @@ class Proxy:
             gateway.refuse(host, error.refusal or str(error), closed=is_final)
             await _respond(writer, "403 Forbidden", str(error))
             return
-        except (OSError, UnicodeError) as error:  # the resolver raises both for odd names
+        except (OSError, UnicodeError) as error:
+            # For malformed host names, the resolver raises either error.
             await _respond(writer, "502 Bad Gateway", f"{host} could not be reached ({error}).")
             return
         near = (reader, writer)
@@ -334,7 +335,7 @@ class Proxy:
         await pass_both_ways(near, far, StreamRedactor(hidden).feed if hidden else None)
 
     async def _intercept(self, near: Stream, far: Stream, host: str, gateway: Gateway) -> None:
-        """Handle a tunnel, for a single request, to a host with a masked credential.
+        """Handle a tunnel to a host with a masked credential. The tunnel carries a single request.
 
         If the command starts a TLS handshake, the proxy terminates TLS with its own certificate for
         that host.
@@ -425,7 +426,7 @@ async def _first_byte(writer: asyncio.StreamWriter) -> bytes:
     writer.write(_ESTABLISHED)
     loop = asyncio.get_running_loop()
     waiting = asyncio.Event()
-    # asyncio refuses to watch the descriptor of a transport, but not a duplicate of it.
+    # Watch a duplicate, because asyncio refuses to watch a descriptor that a transport uses.
     with socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno())) as same:
         loop.add_reader(same, waiting.set)
         try:

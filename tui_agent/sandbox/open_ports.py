@@ -139,7 +139,7 @@ class OpenPorts:
             finally:
                 far[1].close()
         except OSError:
-            # Nothing listens in the sandbox, so the client sees that the connection ends.
+            # Nothing listens on the port in the sandbox. Close the connection to tell the client.
             return
         finally:
             writer.close()

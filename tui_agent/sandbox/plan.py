@@ -67,7 +67,7 @@ It is used if the sandbox isn't bubblewrap.
 
 @frozen
 class SandboxFolders:
-    """Directories of this program whose contents commands see instead of existing paths.
+    """This program's directories that commands see in the place of existing paths.
 
     ``place`` is the session's directory. ``cache`` contains the caches of commands in the project;
     None if they have none. ``caches`` contains the layers over the user's caches; None if these are
@@ -105,17 +105,17 @@ class ViewPlan:
     private: tuple[Path, ...] = ()
     """Directories of this program that commands must not see."""
     stand_ins: Mapping[Path, Path] = field(default_factory=dict)
-    """Maps each path at which commands see another file to the path of that file.
+    """Maps each path at which commands see a replacement file to the path of the replacement.
 
-    These are masked files, and the file of trusted certificates.
+    These are the replacements of masked files, and the file of trusted certificates.
     """
     unreadable: Mapping[Path, str] = field(default_factory=dict)
-    """The project's files that rules don't let commands read, each with "ask" or "deny".
+    """Project files that the user's rules keep commands from reading, each with "ask" or "deny".
 
     See `unreadable_files`.
     """
     shared: tuple[Path, ...] = ()
-    """The real paths of the original project that the copy ``root`` reads, if it is a copy."""
+    """If ``root`` is a copy of the project, the real paths in the original that the copy reads."""
 
     @property
     def whole(self) -> bool:
@@ -197,7 +197,8 @@ class ViewPlan:
         if self.view.grants.repository:
             stand_in = self.folders.place / CLOSED
         closed = set(map(Path, self.seen.left_out))
-        # The search may be running. It adds a file to the secrets before it removes it from unseen.
+        # Read ``unseen`` first, because a running search adds a file to the secrets before it
+        # removes the file from ``unseen``.
         unseen = self.seen.unseen
         files = {*map(Path, unseen), *self.hidden()} - closed
         if len(files) > MAX_HIDDEN_FILES:
@@ -208,10 +209,10 @@ class ViewPlan:
                 yield Mount(path, MountKind.HIDDEN_FILE, stand_in)
 
     def _directories_of(self, files: set[Path]) -> set[Path]:
-        """Return directories that contain most of the files to hide.
+        """Return the directories to hide as a whole, which contain most of the files to hide.
 
         If possible, these are at most `MAX_HIDDEN_DIRECTORIES`. The project itself, the working
-        directory and the directories around opened files are never among them.
+        directory and the directories above opened files are never among them.
         """
         opened = self.view.grants.secrets | self.view.grants.write
         open_ones = {self.cwd, *self.cwd.parents, *self.root.parents, self.root}
@@ -301,8 +302,8 @@ class ViewPlan:
             yield Mount(root, MountKind.WRITE if changed_itself else MountKind.READ)
         kept = self._kept()
         if changed_itself:
-            # Otherwise a command could rename a directory around a protected path, and put another
-            # one in its place. A mount point can't be renamed.
+            # Mount the directories around protected paths, too. Otherwise a command could rename
+            # such a directory and put another one in its place; a mount point can't be renamed.
             yield from mounted(_between(root, kept), MountKind.WRITE)
         if not self.whole and self.view.writes_outputs:
             for path in self.seen.kept_outputs:
@@ -415,7 +416,7 @@ def _between(top: Path, paths: Iterable[Path]) -> set[Path]:
 def _is_behind_link(place: Path, root: Path) -> bool:
     """Return True if a path in the project ``root`` leads through a link, or is a link.
 
-    A command may have made that link, so it opens nothing outside the project.
+    A command may have made that link, so such a path gives no access outside the project.
     """
     return place.is_relative_to(root) and os.path.realpath(place) != str(place)
 
@@ -434,9 +435,9 @@ def _layer_mount(layer: Layer, path: Path) -> Mount:
 
 
 def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:
-    """Yield the absolute paths that ``texts`` in the settings name, if they exist.
+    """Yield the absolute paths that the entries ``texts`` of the settings name, if they exist.
 
-    ``~`` and variables are expanded. Texts that begin with neither ``/``, ``~`` nor ``$`` name
+    ``~`` and variables are expanded. Entries that begin with neither ``/``, ``~`` nor ``$`` name
     project files, and are skipped.
     """
     for text in texts:

@@ -81,7 +81,7 @@ class ProjectCopy:
         deeply. Raises OSError if there is no space.
         """
         before = replace(self)
-        # After an error, the next refresh copies everything again.
+        # If this refresh fails, the next one copies everything again.
         self.made = {}
         self.originals = {}
         self.large = set()
@@ -167,7 +167,7 @@ class _Conflicts:
         return any(self._differs(inner, state) for inner, state in below)
 
     def _differs(self, path: str, state: os.stat_result) -> bool:
-        """Return True if a file of the project is not as it was when it was copied.
+        """Return True if a file of the project has changed since it was copied.
 
         False in directories that are never copied.
         """
@@ -193,7 +193,10 @@ def _key(path: str, state: os.stat_result) -> str:
 
 
 def _at_and_below(top: int, path: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the path, relative to ``top``, and the status of a file and of everything below it."""
+    """Yield the path and status of a file or directory, and of everything below it.
+
+    The paths are relative to ``top``.
+    """
     pending = [path]
     while pending:
         inner = pending.pop()
@@ -263,7 +266,7 @@ class _Refresh:
         if mine is not None and not stat.S_ISDIR(mine.st_mode):
             remove(upper, name)
         elif mine is not None:
-            os.close(open_directory(upper, name))  # restores the owner's access, if taken away
+            os.close(open_directory(upper, name))  # restores the owner's access if it was removed
         with using(make_directory(upper, name, was.st_mode | stat.S_IRWXU)) as copy:
             state = os.fstat(copy)
             if self._leave_out(path, was):
@@ -275,7 +278,7 @@ class _Refresh:
                 self.now.originals[f"{path}/"] = stamp_of(was)
                 with using(os.open(name, DIRECTORY, dir_fd=lower)) as original:
                     self.directory(original, copy, f"{path}/", only)
-            # Build tools compare times of directories, too.
+            # Set the directory's times, too, because build tools compare them.
             set_times(copy, was)
             return stamp_of(state)
 

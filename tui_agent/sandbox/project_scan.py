@@ -36,16 +36,16 @@ MAX_FILE_BYTES = 5_000_000
 """Maximum size, in bytes, of a file with snapshots. Changes to larger files can't be undone."""
 
 MAX_HOLES = 256 * 1024**2
-"""Maximum number of bytes that the holes of a file may take if the file is kept.
+"""Maximum total size, in bytes, of the holes of a sparse file that a command may leave behind.
 
-Reading a file with more could exhaust a program's memory.
+Reading a file with larger holes could exhaust a program's memory.
 """
 
 MAX_DEPTH = 150
 """Deepest level of directories that is scanned. Deeper directories are left out."""
 
 _MAX_POINTER_BYTES = 64_000
-"""Maximum number of bytes that are read of a file that names a repository's directory."""
+"""Maximum number of bytes to read from a file that names a repository's directory."""
 
 OUTPUT_DIRECTORIES = listed(
     """
@@ -58,7 +58,7 @@ OUTPUT_DIRECTORIES = listed(
     .benchmarks
     """
 )
-"""Names, in lower case, of directories with generated files, if git ignores them."""
+"""Names, in lower case, of directories that count as output if git ignores them."""
 
 OUTPUT_SUFFIXES = in_order(
     """
@@ -88,7 +88,7 @@ PRODUCT_MAGIC = (
     b"MZ\x90\x00",
     b"\x1bLua",
 )
-"""The first bytes of the files that compilers and linkers make."""
+"""The bytes at the beginning of the files that compilers and linkers make."""
 
 _PACKAGES = frozenset({"node_modules", ".venv", "venv", "site-packages", ".tox", ".nox"})
 """Names of directories with installed packages. No special sandbox rules apply in them."""
@@ -109,7 +109,7 @@ Python would run compiled code in them unchecked, and can quickly compile it aga
 STEERING = listed("config config.worktree hooks commondir alternates attributes include")
 """Names in a repository that control what git runs and where it looks."""
 _REPOSITORY_DATA = listed("objects refs logs")
-"""Directories of a repository in which only ``objects/info`` can contain `STEERING` names."""
+"""Directories of a repository that have no `STEERING` names, except in ``objects/info``."""
 
 
 def is_output_name(name: str, *, directory: bool) -> bool:
@@ -138,7 +138,7 @@ class ProjectScan:
 
     root: Path
     repositories: list[Path] = field(default_factory=list)
-    """What belongs to repositories: ``.git`` directories and files, and bare repositories."""
+    """Paths that belong to repositories: ``.git`` directories and files, and bare repositories."""
     elsewhere: list[Path] = field(default_factory=list)
     """Git directories to which ``.git`` files in the project point (worktrees, submodules)."""
     protected: list[Path] = field(default_factory=list)
@@ -148,19 +148,19 @@ class ProjectScan:
     unseen: list[str] = field(default_factory=list, repr=False)
     """Files that weren't searched for secrets yet, and directories that weren't scanned."""
     outputs: list[Path] = field(default_factory=list)
-    """The output directories that aren't in another output directory."""
+    """The outermost output directories, that is, those that aren't in another one."""
     environments: list[Path] = field(default_factory=list)
-    """Python's virtual environments."""
+    """Paths of the Python virtual environments in the project."""
     looked_at: list[tuple[str, int]] = field(default_factory=list, repr=False)
     """The times of the last status change, in nanoseconds, of the paths that the scan depends on.
 
-    These are each scanned directory, and each file whose change makes the scan outdated. The files
-    in ``files`` are not repeated here.
+    These are the scanned directories, and the files that make the scan outdated if they change. The
+    files in ``files`` are not repeated here.
     """
     named: list[Path] = field(default_factory=list, repr=False)
-    """Files whose names say that they contain secrets."""
+    """Files that count as secret because of their names."""
     files: list[FileState] = field(default_factory=list, repr=False)
-    """Files whose contents must be searched for secrets, with their state when scanned."""
+    """Files to search for secrets by their contents, each with its state when it was scanned."""
     left_out: list[str] = field(default_factory=list, repr=False)
     """Directories that weren't scanned, because they are nested too deeply or time ran out."""
     is_whole: bool = True
@@ -168,13 +168,13 @@ class ProjectScan:
 
     @property
     def kept_outputs(self) -> list[Path]:
-        """The output directories without those whose names are in `NEVER_KEPT`."""
+        """The output directories, except those whose names are in `NEVER_KEPT`."""
         return [path for path in self.outputs if path.name not in NEVER_KEPT]
 
     def is_current(self) -> bool:
-        """Return True if nothing that the scan depends on has changed since.
+        """Return True if the scan is up to date.
 
-        The scan depends on directories and files.
+        That is so if none of the directories and files that it depends on has changed since.
         """
         try:
             return all(
@@ -222,7 +222,7 @@ class DangerousEntries:
     """The dangerous files in directories that a command changes directly. Paths are absolute."""
 
     linked: set[Path] = field(default_factory=set)
-    """The scanned directories that contain a file with a hard link outside all of them."""
+    """Scanned directories that contain a file with a hard link outside the scanned directories."""
     planted: set[Path] = field(default_factory=set)
     """Files and directories that a command must not leave behind.
 
@@ -366,11 +366,11 @@ class _Walk:
             try:
                 self._note(row, here, below)
             except OSError:
-                continue  # it is gone by now
+                continue  # the entry is gone by now
         return below
 
     def _note(self, row: "os.DirEntry[str]", place: _Place, below: list[_Place]) -> None:
-        """Record a name in a directory. Adds a subdirectory to ``below``, but not a repository."""
+        """Record a directory entry. Adds subdirectories, except repositories, to ``below``."""
         if row.name in _IGNORE_FILES and not place.output:
             self._rescan_when_changed(row)
         if is_repository_name(row.name) and not place.packages:
@@ -426,8 +426,8 @@ def _linked_repositories(link: Path) -> Iterator[Path]:
     """
     try:
         directory = (link.parent / _read(link).removeprefix("gitdir:").strip()).resolve()
-        # git records a worktree's ``.git`` file in the repository outside, which a command in the
-        # project can't write.
+        # Check that the repository names this ``.git`` file. git records a worktree's file in the
+        # repository outside, which a command in the project can't write.
         if (directory / "gitdir").is_file():
             repository = directory.parent.parent
             known = directory.parent.name == "worktrees" and Path(

@@ -176,7 +176,7 @@ class Launch:
     command: tuple[str, ...] = ()
     """The argument list of the command itself, without the sandbox program."""
     arguments: tuple[str, ...] = ()
-    """The argument list to start, which has the sandbox program with its options first."""
+    """The argument list to start: the sandbox program with its options, then the command."""
     descriptors: tuple[int, ...] = ()
     gateway: Gateway = field(default_factory=Gateway)
     owned: tuple[int, ...] = ()
@@ -301,7 +301,7 @@ class Sandbox:
         self._find = find or partial(find_sandbox, project)
         self._told = False
         self._failures: dict[str, bool] = {}
-        """Maps each reason why the judge failed to whether `failure_notice` has returned it."""
+        """The reasons why the judge failed, each with whether `failure_notice` has returned it."""
         self._scans: dict[Path, ProjectScan] = {}
         self._unreadable_by_root: dict[Path, _UnreadableFiles] = {}
         self._search = SecretSearch()
@@ -419,9 +419,9 @@ class Sandbox:
         return f"{text} See: tui-agent doctor"
 
     def failure_notice(self) -> str:
-        """Return a message for the user on why changes of commands were discarded.
+        """Return a message for the user that says why changes of commands were discarded.
 
-        Each reason is returned only once; "" if the judge hasn't failed for a new one.
+        Each reason is reported only once. Returns "" if the judge hasn't failed for a new reason.
         """
         reasons = [reason for reason, is_told in self._failures.items() if not is_told]
         self._failures |= dict.fromkeys(reasons, True)
@@ -481,7 +481,8 @@ class Sandbox:
         for name, paths in rows.items():
             if paths:
                 line = f"{name}: {', '.join(map(str, paths))}"
-                # The home directory's path may also occur in the middle of a path.
+                # Replace only a home directory's path that begins a path, not one in the middle of
+                # a path.
                 lines.append(line.replace(f" {self._home}/", " ~/"))
         return lines
 
@@ -572,7 +573,8 @@ class Sandbox:
         try:
             launch = await asyncio.shield(preparing)
         except asyncio.CancelledError:
-            # The thread continues, so its layer and its lock on the caches must not be left behind.
+            # The thread continues in spite of the cancellation, so clean up its layer and its lock
+            # on the caches when it ends.
             unused = asyncio.create_task(self._clear_up_unused(preparing))
             self._unused.add(unused)
             unused.add_done_callback(self._unused.discard)
@@ -583,7 +585,7 @@ class Sandbox:
         for place in replaced.keys() - set(launch.hidden):
             seen_at = place
             if self._copy is not None:
-                # Commands see a copy's files at the paths of the project's files.
+                # Commands see the files of a copy at the paths of the project's files.
                 seen_at = self._copy.project / place.relative_to(project)
             mounts.append(Mount(seen_at, MountKind.READ, replaced[place]))
         launch.layout = replace(launch.layout, mounts=tuple(mounts))
@@ -629,7 +631,8 @@ class Sandbox:
         notes += [f"[{reason}]" for reason in refused.values()]
         if masked := self.masks.note(" ".join(launch.command), output, failed=exit_code != 0):
             notes.append(masked)
-        # A command that succeeded without a host doesn't have to run again.
+        # If the command succeeded without a refused host, it doesn't have to run again with that
+        # host.
         if exit_code != 0:
             wanted |= Grants(
                 hosts=frozenset(refused) - launch.gateway.closed
@@ -682,7 +685,7 @@ class Sandbox:
 
     @property
     def hides_ports(self) -> bool:
-        """Whether commands have their own network, whose ports can't be reached from outside."""
+        """Whether commands have their own network. Its ports can't be reached from outside."""
         return self.state.kind == "bubblewrap"
 
     def listening(self, pid: int) -> frozenset[int]:
@@ -756,7 +759,7 @@ class Sandbox:
             layer = self._layer(root, live=live)
             return self._launch_of(replace(plan, layer=layer), made, keeps_caches=keeps_caches)
         except BaseException:
-            # An unfinished copy takes up space, perhaps all that was left.
+            # Remove the unfinished copy, which may have taken up all the space that was left.
             if layer is not None:
                 remove_tree(layer.place)
             _remove_empty(made)
@@ -779,7 +782,7 @@ class Sandbox:
     def _watched_launch(
         self, plan: ViewPlan, made: tuple[Path, ...], owned: tuple[int, ...]
     ) -> Launch:
-        """Return a `Launch` for a plan of mounts. ``owned`` contains the lock on its caches.
+        """Return a `Launch` for a plan of mounts. ``owned`` contains the lock on the plan's caches.
 
         Starts the judge's watch of the directories that the command changes directly, and brings a
         copy of the project up to date.
@@ -852,7 +855,7 @@ class Sandbox:
         return known.files
 
     def _stand_ins(self, root: Path) -> dict[Path, Path]:
-        """Write copies of files with masked secrets, and the certificates that commands trust.
+        """Write the masked copies of files with secrets, and the certificates that commands trust.
 
         Returns the path of each written file by the path at which commands see it. Without masked
         credentials, writes nothing and returns {}.
@@ -996,8 +999,8 @@ class Sandbox:
         )
         state = self.state
         if state.kind == "bubblewrap" and state.bubblewrap.root:
-            # If root runs this program, the project may have other users' files, which only root
-            # can change.
+            # A judge that root runs may have to change files of other users, so it keeps root's
+            # rights.
             form = replace(state.bubblewrap, users=False, capabilities=_OF_ROOT)
             of_root = replace(state, form=form)
             if not of_root.failure(layout):
@@ -1118,7 +1121,8 @@ class Sandbox:
         cwd = launch.layout.cwd
         root = launch.seen.root
         if self._copy is not None:
-            # The command sees the copy at the project's path.
+            # The command saw the copy at the project's path, so replace that path by the copy's
+            # own.
             output = output.replace(str(self._copy.project), str(root))
             cwd = Path(str(cwd).replace(str(self._copy.project), str(root), 1))
         shows = partial(self.shows, project=root)
@@ -1128,7 +1132,7 @@ class Sandbox:
         return wanted or Grants(secrets=files_named_in(output, launch.hidden, root))
 
     async def _clear_up_unused(self, preparing: "asyncio.Task[Launch]") -> None:
-        """Wait until a launch that won't be used has been prepared, and clean it up."""
+        """Wait until an unneeded launch has been prepared, and clean it up."""
         await asyncio.wait([preparing])
         if not preparing.cancelled() and preparing.exception() is None:
             await asyncio.to_thread(self._clear_up, preparing.result())
@@ -1168,7 +1172,7 @@ class Sandbox:
         )
 
     def _scan_while(self, root: Path, may_continue: MayContinue, *, refresh: bool) -> ProjectScan:
-        # If another thread's walk takes too long, this one walks, too.
+        # If another thread's scan takes too long, this thread scans the project, too.
         is_mine = self._walking.acquire(timeout=SCAN_SECONDS)
         try:
             known = self._scans.get(root)
@@ -1367,7 +1371,7 @@ class Sandbox:
 
     @cached_property
     def _disk(self) -> Path:
-        """Directory for copies of the project on a disk, where both can share blocks of files."""
+        """Directory on a disk for project copies, which can share file blocks with the project."""
         try:
             return make_own_directory(self, self._make_cache() or self._place)
         except OSError:
@@ -1411,7 +1415,7 @@ class Sandbox:
             else:
                 cache = self._place / "tmp" / "cache"
             found["XDG_CACHE_HOME"] = str(cache)
-            # Commands get another home directory, but toolchains stay where they are.
+            # Commands get another home directory, so tell them where the user's toolchains are.
             home = self._machine_of(environ).home
             for toolchain in TOOLCHAINS:
                 place = home / toolchain.home
@@ -1420,7 +1424,8 @@ class Sandbox:
             if is_file(home / ".gitconfig"):
                 found["GIT_CONFIG_GLOBAL"] = str(home / ".gitconfig")
             found["HOME"] = str(self._place / HOME)
-        # The project's programs must not leave compiled code beside its sources, for others to run.
+        # The project's programs must not leave compiled code beside its sources, because other
+        # programs could run that code.
         found.setdefault("PYTHONPYCACHEPREFIX", str(cache / "pycache"))
         return found
 
@@ -1451,7 +1456,7 @@ class Sandbox:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file unless it has this content already, because commands may be reading it."""
+    """Write a file unless it has this content already, so that commands can go on reading it."""
     if not path.exists() or path.read_bytes() != data:
         path.write_bytes(data)
 
@@ -1463,7 +1468,7 @@ def _close(descriptors: Iterable[int]) -> None:
 
 
 def _remove_empty(made: Iterable[Path]) -> None:
-    """Remove those files and directories created as mount points that are still empty."""
+    """Remove the files and directories that were created as mount points and are still empty."""
     for path in made:
         with contextlib.suppress(OSError):
             if path.is_dir():

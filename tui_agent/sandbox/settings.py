@@ -11,7 +11,7 @@ _PLAIN = "http://"
 
 
 def _masked_host(text: str) -> str:
-    """Return the host of a masked credential in canonical form, with a leading ``http://`` kept."""
+    """Return a masked credential's host in canonical form; a leading ``http://`` is kept."""
     plain = text.strip().lower()
     host = plain.removeprefix(_PLAIN)
     return plain[: len(plain) - len(host)] + host_or_network(host)

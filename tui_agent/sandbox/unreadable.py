@@ -28,5 +28,6 @@ def _files_of(directory: str) -> list[str]:
     try:
         with os.scandir(directory) as rows:
             return [row.path for row in rows if row.is_file(follow_symlinks=False)]
-    except OSError:  # removed meanwhile, or not a directory: ``looked_at`` has files, too
+    except OSError:
+        # The directory was removed meanwhile, or the path is a file: ``looked_at`` has files, too.
         return []

@@ -16,7 +16,7 @@ note, else "".
 """
 
 EVERY_HOST = "*"
-"""Stands, in ``Grants.hosts``, for every host that isn't on this machine or a private network."""
+"""In ``Grants.hosts``, stands for every host that isn't on this machine or a private network."""
 
 
 RuleOfReading = Callable[[str], str]
@@ -55,7 +55,7 @@ class Grants:
     read: frozenset[Path] = frozenset()
     """Paths outside the project that the command may read."""
     write: frozenset[Path] = frozenset()
-    """Paths that may be changed.
+    """Paths that the command may change.
 
     They are either outside the project, or in the project where no checkpoint can restore them.
     """

@@ -121,7 +121,8 @@ class Call:
             return self.found.title(self.given)
         except GETS_THROUGH:
             raise
-        except BaseException:  # A call without a title must still give its result.
+        except BaseException:
+            # An error in making the title must not keep the call from giving its result.
             log.exception("%s has no title", self.part.tool)
             return ""
 
@@ -140,7 +141,7 @@ class Outcome:
 
 
 class Stage(Protocol):
-    """A stage around each tool call, which may refuse it or act before and after later stages."""
+    """A stage of every tool call, which may refuse the call, or act before and after others."""
 
     async def around(self, call: Call, proceed: Proceed) -> Outcome:
         """Return the call's outcome. ``proceed`` runs the later stages and returns their outcome.

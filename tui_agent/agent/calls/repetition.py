@@ -51,7 +51,7 @@ class RepetitionWatch:
         self._problem_of = problem_of
         self._allowed: set[str] = set()
         self._allowed_in_run: int | None = None
-        """Id of the message to which answers may repeat themselves; None if there is none."""
+        """Id of the message whose answers may repeat themselves; None if there is none."""
 
     async def around(self, call: Call, proceed: Proceed) -> Outcome:
         path = self._session.active_path()
@@ -92,7 +92,10 @@ class RepetitionWatch:
 
     @property
     def stops_answers(self) -> bool:
-        """Whether to stop repeating answers; False if a rule or the user allows them."""
+        """Whether an answer that repeats itself is stopped.
+
+        False if a rule or the user allows it.
+        """
         is_allowed = ANSWER_PATTERN in self._allowed
         if self._allowed_in_run is not None:
             is_allowed = is_allowed or self._allowed_in_run == newest_user_id(

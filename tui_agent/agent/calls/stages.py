@@ -27,7 +27,10 @@ from tui_agent.tools.base import ToolContext
 
 @frozen
 class Understood:
-    """Gives a call the context that ``context`` makes; raises ToolError for an unreadable call."""
+    """Gives a call its tool context, which ``context`` makes.
+
+    Raises ToolError if the call can't be read.
+    """
 
     context: Callable[[Call], ToolContext]
     jobs: Jobs
@@ -36,7 +39,8 @@ class Understood:
         if call.problem:
             raise ToolError(call.problem)
         call.held = self.context(call)
-        # Which permissions the call needs may depend on files that jobs have made.
+        # First have the jobs' build output copied to the project, because the permissions that the
+        # call needs may depend on it.
         await self.jobs.look()
         return await proceed(call)
 
@@ -83,7 +87,7 @@ class Allowed:
         tool = call.tool
         context = call.context
         call.needs = await in_thread(needs_of, tool, call.arguments, context)
-        # While the tool runs, it may use only these permissions.
+        # Restrict the tool to these permissions while it runs.
         context.allowed = frozenset((need.permission, need.pattern) for need in call.needs)
         context.harmless = bool(call.needs) and all(need.harmless for need in call.needs)
         refusal = await self.gate.refusal(

@@ -276,7 +276,7 @@ class FileWatch:
         return found
 
     def check(self, names: Iterable[str]) -> None:
-        """End the watch if the directory of one of these files (relative paths) is not watched."""
+        """End the watch unless the directories of all these files (relative paths) are watched."""
         if not {name[: name.rfind("/") + 1] for name in names} <= set(self._places.values()):
             self.close()
 

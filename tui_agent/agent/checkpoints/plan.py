@@ -162,8 +162,8 @@ def decide(
             if there.exists and not difference.here.exists:
                 standing[difference.path.casefold()] = there
             if difference.reason:
-                # The user may have moved the replaced contents to other files, which must not be
-                # deleted then.
+                # The user may have moved the replaced contents to other files. Don't delete such
+                # files.
                 stuck.update(difference.taken)
             continue
         reason = difference.reason or _reason(difference, now)

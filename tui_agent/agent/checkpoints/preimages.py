@@ -28,7 +28,10 @@ from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 from tui_agent.whole_numbers import whole_number
 
 READ_AHEAD = 200
-"""Maximum number of expected objects that one git process reads; starting it takes milliseconds."""
+"""Maximum number of announced objects that are read with the same git process.
+
+Starting a process takes milliseconds.
+"""
 
 MAX_PREIMAGE_BYTES = 100_000_000
 """Maximum size, in bytes, of the temporary file with the copies of files."""
@@ -37,7 +40,10 @@ MAX_UNCHECKED_FILES = 200
 """Maximum number of files that are copied without asking git which of them are unmodified."""
 
 COPY_SECONDS = 1.0
-"""Seconds that a command waits for copies of files; later files have no earlier snapshot."""
+"""Maximum number of seconds that a command waits while files are copied before it starts.
+
+Files that aren't copied by then have no snapshot of their earlier contents.
+"""
 
 NOT_COPIED = "there was no time or space to copy it before the command"
 
@@ -82,7 +88,7 @@ class GitObjects:
         return found
 
     def expect(self, names: Iterable[str]) -> None:
-        """Set which git objects `content` will be asked for, in this order.
+        """Announce the git objects that `content` will be asked for, in this order.
 
         This lets `content` read many objects at once. Empty names are ignored.
         """
@@ -157,7 +163,7 @@ class PreimageStore:
         if len(missing) > MAX_UNCHECKED_FILES:
             self._take_from_git(missing, manifest)
             missing = [path for path in missing if not self._has(path, manifest[path])]
-        # Files changed last are likely to change next.
+        # Copy the files changed last first, because they are the most likely to change next.
         missing.sort(key=lambda path: manifest[path].modified, reverse=True)
         until = time.monotonic() + COPY_SECONDS
         for path in missing:
@@ -175,7 +181,8 @@ class PreimageStore:
         named = {path: objects[path] for path in paths if path in objects}
         sizes = self._git.sizes(set(named.values()))
         for path, name in named.items():
-            # If the sizes differ, git stores other bytes (line endings, large file storage).
+            # If the sizes differ, the git object isn't the file's content, because git converts
+            # line endings or stores only a Git LFS pointer.
             if sizes.get(name) == manifest[path].size:
                 self._known[path] = (manifest[path], _Object(name))
 
@@ -184,7 +191,7 @@ class PreimageStore:
         self._known[path] = (stamp, _Blob(digest))
 
     def snapshots(self, wanted: Sequence[tuple[str, Stamp]]) -> dict[str, Reading]:
-        """Return each file's snapshot, by path, from the time when the file had the given stamp.
+        """Return, by path, a snapshot of each file as it was when it had the given stamp.
 
         If its content was not kept or can't be read, the snapshot's ``problem`` says why.
         """
@@ -234,7 +241,7 @@ class PreimageStore:
         self._end += len(reading.data)
 
     def _forget_gone(self, manifest: Manifest) -> None:
-        """Delete all copies if over half of their bytes belong to files that have changed since."""
+        """Delete all copies if most of their bytes belong to files that have changed since then."""
         others: dict[str, tuple[Stamp, _Copy | _Blob | _Object]] = {}
         used = 0
         for path, (stamp, source) in self._known.items():
@@ -262,7 +269,8 @@ class PreimageStore:
         for row in staged.split(b"\0"):
             facts, _, path = row.partition(b"\t")
             tag, mode, name, stage = [*facts.split(), b"", b"", b"", b""][:4]
-            # With any other tag, git does not check whether the file is modified.
+            # Leave out files with any other tag, because git doesn't check whether these are
+            # modified.
             if tag == b"H" and mode in {b"100644", b"100755"} and stage == b"0":
                 objects[os.fsdecode(path)] = name.decode()
         for row in differing.split(b"\0"):

@@ -66,7 +66,7 @@ FILES_PER_BATCH = 500
 """Maximum number of files whose contents are in memory at the same time."""
 
 MAX_BYTES = 50_000_000
-"""Maximum number of bytes stored for one command's changes; files beyond it have no snapshot."""
+"""Maximum number of bytes stored for one command's changes; further files have no snapshot."""
 
 MAX_SLOW_LISTINGS = 3
 """Number of slow listings of a project after which changes by commands are not recorded."""
@@ -225,7 +225,7 @@ class Recorder:
             if self._bytes and (not self._trimmed or self._bytes > MAX_BYTES):
                 self._trimmed = True
                 self._bytes = 0
-                # This is done in the background, because a large store takes a while.
+                # Trim the store in the background, because trimming a large store takes a while.
                 self._trimming = asyncio.ensure_future(
                     self._guarded(asyncio.to_thread(self._keeping.trim))
                 )
@@ -341,8 +341,8 @@ class Recorder:
         preimages = self._preimages
         if preimages is None:
             return []
-        # If an ignore file changed, a file that is listed for the first time may have existed
-        # before.
+        # If an ignore file changed, a file that wasn't listed before may have existed but been
+        # ignored.
         unsure = any(Path(path).name in IGNORE_FILES and path in before for path in changed)
         if len(changed) <= MAX_STORED:
             changed, unread = _within(MAX_BYTES, changed, before, after)
@@ -379,7 +379,8 @@ class Recorder:
             if path in after and now.snapshot.problem == NOT_A_FILE:
                 continue
             if path not in before:
-                # The file may have been moved here; undoing must not delete it then.
+                # An older file that wasn't listed may have been moved here, so undoing must not
+                # delete it.
                 if unsure:
                     problem = WAS_IGNORED
                 elif before.had(after[path]):
@@ -439,7 +440,10 @@ class Recorder:
         return changes
 
     def _note(self, changes: Sequence[FileChange]) -> None:
-        """Add changes to the next checkpoint, and merge each with the change that it continues."""
+        """Add changes to the next checkpoint.
+
+        A change that continues an earlier change is merged with it.
+        """
         if self._unstored:
             self._say(
                 f"Can't store snapshots of changed files, so they can't be restored: {self._unstored}"
@@ -523,7 +527,7 @@ def _lost(snapshot: Snapshot, why: str) -> Snapshot:
 async def watched(
     recorder: Recorder | None, tool: Tool[Any], arguments: ToolInput, context: ToolContext
 ) -> AsyncIterator[None]:
-    """Record the changes to files made by a call that runs inside the context.
+    """Record the changes that a tool call makes to files inside this context.
 
     Also sets ``recorded`` in the tool's context. Does nothing if ``recorder`` is None.
     """

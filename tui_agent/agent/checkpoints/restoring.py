@@ -83,7 +83,7 @@ class Restorer:
         return RestorePlan(steps, conflicts, omitted)
 
     def expect(self, snapshots: Iterable[Snapshot]) -> None:
-        """Set which snapshots `content` will be asked for, in this order.
+        """Announce the snapshots that `content` will be asked for, in this order.
 
         This lets `content` read many snapshots at once.
         """
@@ -136,7 +136,7 @@ class Restorer:
         data = self._blob(snapshot.digest)
         if data is None and snapshot.object:
             data = self._git.content(snapshot.object)
-        # An object from git may have other content than the file had.
+        # Git may return other content than the file had, so compare the digests.
         if data is not None and digest_of(data) == snapshot.digest:
             return data
         return None
@@ -153,7 +153,9 @@ class Restorer:
         if step.wanted.digest is None:
             place.unlink(missing_ok=True)
             directory = place.parent
-            with suppress(OSError):  # raised by the first directory that is not empty
+            # Remove the parent directories that are now empty; ``rmdir`` raises OSError for the
+            # first one that isn't.
+            with suppress(OSError):
                 while directory != self.root:
                     directory.rmdir()
                     directory = directory.parent

@@ -39,9 +39,9 @@ log = logging.getLogger(__name__)
 class FileRewind:
     """Restores and compares the files that one session changed.
 
-    Call it on the event loop; it reads and writes files in threads. Where an entry is None, the
-    beginning of the session is meant. Without a store of snapshots, nothing is restored and nothing
-    is found.
+    Call it on the event loop; it reads and writes files in threads. An entry of None stands for the
+    beginning of the session. Without a store of snapshots, nothing is restored and no differences
+    are found.
     """
 
     def __init__(self, agent: Owner, end_calls: Callable[[], Awaitable[None]]) -> None:
@@ -55,7 +55,7 @@ class FileRewind:
         ``app.moves`` adds them, so that undoing such a move doesn't restore files either.
         """
         self._accepted: dict[str, Snapshot] = {}
-        """The snapshots, by path, of files changed by others whose changes the user accepted."""
+        """Snapshots, by path, of files that others changed and whose changes the user accepted."""
         self._warming: asyncio.Task[None] | None = None
         self.recorder: Recorder | None = None
         """Records the changes that tool calls and commands make to files.
@@ -112,7 +112,7 @@ class FileRewind:
         try:
             await self.settle()
         except StoreError as error:
-            # This happens after a takeover, for example. The agent's other parts must still be
+            # Storing fails after a takeover, for example. The agent's other parts must still be
             # closed.
             log.warning("could not append a checkpoint of the last changes to files: %s", error)
         await self.recorder.aclose()
@@ -136,7 +136,10 @@ class FileRewind:
         )
 
     async def restore(self, plan: RestorePlan) -> Restored:
-        """Restore a plan's files after the user has moved; return which were restored or failed."""
+        """Restore a plan's files after the user has moved to another entry.
+
+        Return which files were restored and which could not be restored.
+        """
         if self._restorer is None or not plan:
             return Restored()
         return await asyncio.to_thread(self._restorer.carry_out, plan)
@@ -217,7 +220,7 @@ class FileRewind:
         def look() -> list[ChangeAmount]:
             changes: list[list[Difference]] = []
             for place in places:
-                # The ids of entries ascend along a path.
+                # Ids of entries ascend along a path, so larger ids belong to later entries.
                 later = [entry for entry in made if entry.id > (place or 0)]
                 changes.append(differences(changes_in(later), ()))
             return amounts_of(changes, restorer)
@@ -240,7 +243,7 @@ class FileRewind:
         return Restored()
 
     async def restore_in_place(self, plan: RestorePlan, target: int | None) -> Restored:
-        """Restore a plan's files without moving to another entry, and append a checkpoint of it.
+        """Restore a plan's files without moving to another entry, and record that in a checkpoint.
 
         ``target`` is the entry that the plan was made for. Raises StoreError.
         """

@@ -22,7 +22,7 @@ from tui_agent.text_files.encodings import user_text
 FILES = "{files}"
 """Placeholder in a checker's command that stands for the edited files."""
 _MAX_MARKER_BYTES = 1_000_000
-"""Maximum number of bytes of a marker file in which the marker's text is searched for."""
+"""Number of bytes at the start of a marker file that are searched for the marker's text."""
 
 _PYTHON = ("*.py", "*.pyi")
 
@@ -59,9 +59,9 @@ None for a new or changed line.
 class KnownChecker:
     """A program that checks files matching ``patterns`` if it is installed.
 
-    It runs in the nearest directory above the file with one of the ``markers``: a file's name, and
-    a text that the file must contain ("" for none). Without such a directory it isn't used. If
-    ``markers`` is empty, it runs in the project's root.
+    It runs in the nearest directory above the file that has one of the ``markers``. A marker is a
+    file's name, and a text that the file must contain ("" for none). Without such a directory the
+    program isn't used. If ``markers`` is empty, it runs in the project's root.
     """
 
     name: str
@@ -114,9 +114,9 @@ class Check:
 
     name: str
     words: tuple[str, ...]
-    """The argument list of the command, with `FILES` in place of the files; () for a server.
+    """The argument list of the command, with `FILES` in place of the files.
 
-    A command from the settings is a single text for the shell.
+    A command from the settings is a single text for the shell. For a language server, it is ().
     """
     where: Path
     is_users: bool = False
@@ -210,7 +210,7 @@ def _holds(path: Path, text: str) -> bool:
     if not is_file(path):
         return False
     try:
-        # A link may lead to an endless file, such as /proc/kmsg.
+        # Limit what is read, because a link may lead to an endless file such as /proc/kmsg.
         return not text or text in user_text(read_file(path, _MAX_MARKER_BYTES)[0])
     except OSError:
         return False
@@ -309,7 +309,7 @@ def _line_before(problem: Problem, origins: Origins) -> int | None:
     lines = origins.get(problem.path)
     if lines is None:
         return problem.line
-    # A checker may report a line after the last one.
+    # Use the last line if the checker reports a line beyond the end of the file.
     at = min(problem.line, len(lines)) - 1
     was = lines[at] if at >= 0 else 0
     return None if was is None else was + 1

@@ -62,7 +62,7 @@ MAX_FILES_SHOWN = 5
 MAX_OUTPUT = 8_000_000
 """Maximum number of bytes that a checker may print. One that prints more isn't used again."""
 MAX_KNOWN = 20
-"""Maximum number of a checker's command lines whose findings are kept.
+"""Maximum number of command lines of one checker for which the findings are kept.
 
 The findings of the oldest command lines are dropped.
 """
@@ -85,7 +85,7 @@ class _GaveUpError(Exception):
 
 @dataclass
 class Checker:
-    """A check, the edited files that it still has to check, and its findings."""
+    """A check, with the edited files that it still has to check and the problems it has found."""
 
     check: Check
     edited: dict[Path, bytes | None] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class Diagnostics:
         self._root = Path(os.path.realpath(ports.project))
         self._switched: bool | None = None
         self.is_reported_by_run = False
-        """Whether a run is in progress, whose next request will contain new problems.
+        """Whether a run is in progress. If so, its next request will contain new problems.
 
         If not, a notice tells the user when a check finds new problems.
         """
@@ -235,7 +235,7 @@ class Diagnostics:
         """
         taken: dict[str, list[str]] = {}
         for checker in self.checkers.values():
-            # Problems in files that are being checked again may be gone.
+            # Leave out problems in files that are being checked again, because they may be gone.
             moving = {self._name(path) for path in (*checker.edited, *checker.checking)}
             kept: list[Problem] = []
             for problem in checker.unreported:
@@ -268,7 +268,7 @@ class Diagnostics:
                 await self._check(checker, checker.checking)
             except _GaveUpError as error:
                 self._give_up(checker, str(error))
-            except Exception as error:  # A run must not end because a check failed.
+            except Exception as error:  # An error in a check must not end the run.
                 log.exception("a check failed")
                 self._give_up(checker, f"failed: {type(error).__name__}: {error}.")
             finally:
@@ -415,7 +415,8 @@ class Diagnostics:
                 Command(words, check.where, environment, timeout), lambda _text: None, run
             )
             return
-        # Caches from a check with replaced files would be wrong for later checks.
+        # A check with replaced files must not write caches, because they would be wrong for later
+        # checks.
         view = View(Writes.NOTHING if replaced else Writes.OUTPUTS)
         launch = await sandbox.launch(
             words, check.where, ports.project, view, environment, replaced=replaced
@@ -465,9 +466,9 @@ def _as_text(lines: Sequence[str]) -> str:
 
 
 def _write_former_contents(place: Path, edited: Before) -> dict[Path, Path]:
-    """Write the edited files as they were before into the directory ``place``, if they still exist.
+    """Write the former contents of the edited files into ``place``, except for files that are gone.
 
-    Returns the path of each copy, by edited file.
+    ``place`` is a directory. Returns the path of each copy, by edited file.
     """
     copies: dict[Path, Path] = {}
     later = time.time() + 1

@@ -87,14 +87,14 @@ _FIELDS = {
 }
 """Maps this program's names of tool arguments to Claude Code's names, where they differ."""
 _SEARCHING = {"Grep", "Glob", "LS"}
-"""Claude Code's names of the tools whose argument ``path`` has the same name here."""
+"""Claude Code's names of the tools whose argument ``path`` has the same name in this program."""
 _EDIT_FIELDS = {"old_string", "new_string", "replace_all", "edits"}
 _PLAIN = LazyPattern(r"[\w|, -]*")
 _REPEATED_GROUP = LazyPattern(r"\)[*+{]")
 _MAX_REPEATS = 5
-"""Maximum quantifiers in one alternative of a matcher, because more could make it endless."""
+"""Maximum quantifiers in one alternative of a matcher. More could make matching endless."""
 _MAX_GROUPS = 8
-"""Maximum number of groups in a matcher, because more could make matching endless."""
+"""Maximum number of groups in a matcher. With more groups, matching could take forever."""
 
 
 @frozen
@@ -338,7 +338,7 @@ def _hooks_of(
 
 
 def _timeout(value: object) -> float:
-    # The comparison also fails for NaN.
+    # NaN is not greater than 0 either, so it is replaced, too.
     if not isinstance(value, int | float) or not value > 0:
         return DEFAULT_TIMEOUT
     return float(min(value, MAX_TIMEOUT))

@@ -83,7 +83,10 @@ class HookError(UserFacingError):
 
 @frozen
 class Containment:
-    """The sandbox in which a session's commands run, and a function that returns their view."""
+    """The sandbox of a session's commands, and a function that returns the commands' view.
+
+    A view says what a command may see, change and reach.
+    """
 
     sandbox: Sandbox | None
     view: Callable[[], View]
@@ -130,7 +133,7 @@ class CommandHook:
         )
 
     def wants(self, payload: Payload) -> bool:  # noqa: ARG002 - for those in another format
-        """Return whether the hook should run for a payload whose event and tool it `handles`.
+        """Return whether the hook should run for a payload, given that it `handles` its event.
 
         Always True here; hooks in another format also look at the payload.
         """
@@ -191,7 +194,7 @@ class CommandHook:
     async def _run_inside(
         self, sandbox: Sandbox, view: View, command: Command, given: bytes
     ) -> tuple[int, bytes, bytes]:
-        # In the sandbox, PATH may contain the project's own programs.
+        # The sandbox makes the project's own programs safe to run, so PATH may contain them.
         environment = {**command.environment, "PATH": self.environment.get("PATH", os.defpath)}
         project = find_project(self.cwd)
         launch = await sandbox.launch(command.arguments, self.cwd, project, view, environment)
@@ -433,8 +436,9 @@ class Hooks:
         """Run the hooks before a compaction, or before a move to another entry.
 
         Returns the first answer that cancels or has a summary. If there is none, returns an answer
-        with the texts of all hooks, joined. Either also has the last cut and the last details that
-        the hooks run so far gave. A summary that is too short is reported and ignored.
+        with the texts of all hooks, joined. In both cases, the answer also has the last cut and the
+        last details that the hooks run so far have given. A summary that is too short is reported
+        and ignored.
         """
         context: list[str] = []
         more: dict[str, Any] = {}

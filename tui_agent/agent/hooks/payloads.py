@@ -289,7 +289,10 @@ class HookAnswer(BaseModel):
 
     @classmethod
     def refusing(cls, reason: str) -> Self | None:  # noqa: ARG003 - for subclasses
-        """Return a hook's answer that refuses an event with a reason; None if it can't refuse."""
+        """Return a hook's answer that refuses an event with a reason.
+
+        None if events of this type can't be refused.
+        """
         return None
 
     @classmethod
@@ -355,9 +358,9 @@ class AfterToolAnswer(HookAnswer):
 class SummaryAnswer(ContextAnswer):
     """A hook's answer before a compaction, or before a move to another entry.
 
-    ``cancel`` stops it, with ``message`` as the reason. ``summary`` is used instead of one written
-    by a model. ``context`` is added to the user's focus, for the model that writes the summary.
-    ``details`` is stored with the entry; no model sees it.
+    ``cancel`` stops the compaction or the move, with ``message`` as the reason. ``summary`` is used
+    instead of one written by a model. ``context`` is added to the user's focus, for the model that
+    writes the summary. ``details`` is stored with the entry; no model sees it.
     """
 
     cancel: bool = False
@@ -434,7 +437,7 @@ ANSWERS: dict[str, type[HookAnswer]] = {
     "subagent_start": HookAnswer,
     "session_end": HookAnswer,
 }
-"""Maps each event to the type of a hook's answer to it."""
+"""The type of a hook's answer to each event."""
 
 
 def schemas() -> dict[str, dict[str, Any]]:

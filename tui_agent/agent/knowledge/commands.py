@@ -24,7 +24,7 @@ from tui_agent.agent.programs.opencode import inline_documents
 from tui_agent.lazy import LazyPattern, frozen
 
 FILE_BYTES = 64 * 1024
-"""Maximum number of bytes that are read of a command's file."""
+"""Maximum number of bytes to read from a command's file."""
 
 SHELL = LazyPattern(r"!`([^`\n]+)`")
 """A shell command in a template, which is written as ``!`git status```."""
@@ -77,7 +77,7 @@ class UserCommand:
 def load_commands(
     folders: Folders, files: FileCache, problems: list[str], gate: TrustGate
 ) -> tuple[UserCommand, ...]:
-    """Return the users' commands whose files ``gate`` allows to be used, sorted by name.
+    """Return the users' commands, sorted by name, from the files that ``gate`` lets through.
 
     Unusable files are reported in ``problems``. A project's command never replaces a user's command
     of the same name.
@@ -164,7 +164,7 @@ def _command_of(parts: Sequence[str], document: Document, folder: Folder, file: 
         raise DocumentError("there is nothing below the front matter")
     hint = document.text("argument-hint")
     listed = document.fields.get("argument-hint")
-    if isinstance(listed, list):  # [BRANCH] without quotes is a list to YAML
+    if isinstance(listed, list):  # YAML reads an unquoted [BRANCH] as a list
         hint = f"[{' '.join(map(str, listed))}]"
     is_skill = folder.whose == "Claude Code"
     return UserCommand(

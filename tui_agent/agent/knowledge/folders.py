@@ -25,9 +25,9 @@ from tui_agent.places import (
 from tui_agent.plugins import KINDS, Plugin
 
 MAX_FOLDERS = 2_000
-"""Maximum number of directories searched below a folder, because links may lead to huge trees."""
+"""Maximum number of directories searched below a folder. Links may lead to huge trees."""
 _NEVER = {"node_modules", ".git"}
-"""Names of directories that are never searched."""
+"""Names of directories that are never searched for skills, commands and similar files."""
 
 
 @frozen
@@ -105,7 +105,10 @@ class Folders:
     plugins: tuple[Plugin, ...] = ()
 
     def places(self, kind: Kind) -> tuple[Place, ...]:
-        """Return where files of a kind may be, without places that the user's settings exclude."""
+        """Return the places in which to look for the given kind of files.
+
+        Places that the user's settings exclude are left out.
+        """
         return tuple(
             place for place in places_of(kind) if not self.left_out.covers(place.whose, kind)
         )
@@ -117,16 +120,17 @@ class Folders:
     def above(self) -> tuple[Path, ...]:
         """Return the directories above the project, outermost first.
 
-        Leaves out directories that everyone can write to, and those of other users except root.
+        Leaves out directories that everyone can write to, and directories of other users except
+        root.
         """
         return tuple(folder for folder in reversed(self.project.parents) if _is_guarded(folder))
 
     def project_folders(self, kind: Kind, problems: list[str]) -> tuple[Folder, ...]:
-        """Return the project's folders for files of a kind, nearest to the working directory first.
+        """Return the project's folders for the given kind of files.
 
-        Folders that are also the user's own (if the project is the home directory) are left out.
-        A folder whose path leads out of the project through a link is left out and reported in
-        ``problems``.
+        The folder nearest to the working directory comes first. Folders that are also the user's
+        own (if the project is the home directory) are left out. A folder whose path leads out of
+        the project through a link is left out and reported in ``problems``.
         """
         own = {folder.path for folder in self.user_folders(kind)}
         found: list[Folder] = []
@@ -146,7 +150,7 @@ class Folders:
         return tuple(found)
 
     def user_folders(self, kind: Kind) -> tuple[Folder, ...]:
-        """Return those of the user's folders for files of a kind that exist.
+        """Return the user's existing folders for the given kind of files.
 
         They are in the config directory, in the home directory, above the project (rules and
         skills) and in plugins.
@@ -200,10 +204,10 @@ class TrustGate:
     def __init__(self, trusted: Callable[[], bool]) -> None:
         self.is_open = cache(trusted)
         self.held_back = 0
-        """Number of files that were not let through so far."""
+        """Number of files left out so far because the user doesn't trust the project."""
 
     def admitted(self, rows: Iterable[tuple[Path, Folder]]) -> list[tuple[Path, Folder]]:
-        """Return the pairs (file, folder) whose files may be used, in the same order."""
+        """Return those pairs (file, folder) whose file may be used, in the given order."""
         found = list(rows)
         own = [(path, folder) for path, folder in found if not folder.of_project]
         if len(own) == len(found) or self.is_open():

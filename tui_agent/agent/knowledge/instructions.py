@@ -61,7 +61,7 @@ class Instruction:
     @property
     def section(self) -> str:
         """The file's text and path in an ``<instructions>`` element, for the system prompt."""
-        # A closing tag inside would end the section early.
+        # Escape a closing tag in the text, because it would end the element early.
         body = self.text.replace("</instructions>", "<\\/instructions>")
         source = ""
         if self.imported:
@@ -402,7 +402,7 @@ def _rule(path: Path, document: Document) -> _Rule | None:
             return None
     elif not value:
         return _Rule(path, None)
-    # Commas separate globs, but not within braces.
+    # Split at commas between globs, but not at commas within braces.
     globs = value if isinstance(value, list) else re.split(r",(?![^{}]*\})", str(value))
     patterns = [str(glob).strip() for glob in globs]
     if set(patterns) <= {"**"}:
