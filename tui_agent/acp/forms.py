@@ -14,7 +14,7 @@ from acp.schema import (
 from tui_agent.tools.questions import Answer, FormField, ModelQuestions, Value, as_text
 
 _WORDS = "-words"
-"""Suffix of a field's name. The field is for an answer to a question in the user's own words."""
+"""Suffix of the names of form fields in which the user answers a question in their own words."""
 
 Property = ElicitationStringPropertySchema | ElicitationMultiSelectPropertySchema
 

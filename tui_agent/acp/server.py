@@ -74,13 +74,13 @@ from tui_agent.version import __version__
 from tui_agent.whole_numbers import whole_number
 
 PAGE_SIZE = 50
-"""Maximum number of sessions in a response; the editor requests more with a cursor."""
+"""Maximum number of sessions in one response. The editor requests further ones with a cursor."""
 _NOT_FOUND = -32002
 _FAILED = -32603
 """Codes of errors in the protocol."""
 _KEYS = "keys"
 _TERMINAL = "terminal"
-"""Ids of the login methods."""
+"""Ids of the login methods that the editor can offer."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -427,7 +427,7 @@ class EditorAgent:
         """
         options = await self._options(opened.agent)
         known = await _modes(opened.agent)
-        # Queued updates are sent after the response, from which the editor learns the session's id.
+        # Queued updates are sent after the response, because it tells the editor the session's id.
         commands = []
         for row in opened.controller.commands:
             commands.append(
@@ -494,7 +494,7 @@ async def _modes(agent: Agent) -> dict[str, str]:
     known = {name.value: text for name, text in MODE_HELP.items()}
     for name, spec in agent.ports.knowledge.primaries.items():
         known.setdefault(name, spec.description or "an agent of your own")
-    # The file of the current agent may be gone.
+    # The file that defines the current agent may have been removed.
     known.setdefault(agent.mode, "an agent of your own")
     return known
 
@@ -536,7 +536,7 @@ class MessageLines(asyncio.StreamReader):
     async def readuntil(self, separator: Any = b"\n") -> bytes:
         """Return the next line that is a message or not valid JSON, or the end of an overlong line.
 
-        Raises as the base class does.
+        Raises the same exceptions as the base class.
         """
         while True:
             try:
@@ -548,7 +548,7 @@ class MessageLines(asyncio.StreamReader):
                 raise (
                     error if is_message(error.partial) else asyncio.IncompleteReadError(b"", None)
                 ) from None
-            # The last piece of a line that was read in pieces can't be checked alone.
+            # If a line was read in pieces, its last piece can't be checked alone.
             overrun = self._overrun
             self._overrun = False
             if overrun or is_message(line):
@@ -557,7 +557,7 @@ class MessageLines(asyncio.StreamReader):
 
 
 def is_message(line: bytes) -> bool:
-    """Return False for JSON that is not a request, notification or response; True for other text."""
+    """Return False for JSON that isn't a request, notification or response; otherwise True."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

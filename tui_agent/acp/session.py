@@ -76,16 +76,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_OFFERED_ROWS = 12
-"""Maximum number of rows of a `Pick` that are offered as answers."""
+"""Maximum number of rows of a `Pick` that the editor offers as answers."""
 
 MAX_FILE_BYTES = 5_000_000
-"""Maximum size, in bytes, of a file for which the editor is asked for unsaved text."""
+"""Maximum size, in bytes, of a file whose unsaved text is requested from the editor."""
 
 NEEDS_KEY = -32000
 """Error code of the protocol for an agent that needs a login first."""
 
 KEYLESS = "No provider's API key was found. Set one in the environment or in config.toml."
-"""Error message if no model can be used."""
+"""Error message that the editor receives if no model can be used."""
 
 _STOPS: dict[str, StopReason] = {
     "done": "end_turn",
@@ -286,14 +286,14 @@ class EditorSession:
         self.capabilities = able or ClientCapabilities()
         """The editor's capabilities."""
         self.controller = Controller(EditorFrontend(self), self._on_event)
-        """Owns the session, and runs its commands."""
+        """The controller that owns the session and runs its commands."""
         self.controller.attach(services)
         self._updates = Updates(services.cwd)
         self._waiting: asyncio.Queue[Any] = asyncio.Queue()
         self.queue_update = self._waiting.put_nowait
         self._sender: asyncio.Task[None] | None = None
-        """Sends queued updates. Started once the session is open, because updates contain its
-        id."""
+        """Sends queued updates. Started once the session is open, because updates contain the
+        session's id."""
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._run_ends: list[asyncio.Future[RunEnded]] = []
         self._finish = ""
@@ -320,7 +320,7 @@ class EditorSession:
         return self.controller.open_agent
 
     async def aclose(self) -> None:
-        """Close the session; a prompt that is being answered ends as cancelled."""
+        """Close the session. If a prompt is being answered, it ends as cancelled."""
         self._cancels += 1
         self._end_runs(RunEnded("interrupted"))
         tasks = [*self._asking.values(), *filter(None, [self._sender])]
@@ -389,7 +389,7 @@ class EditorSession:
         return _STOPS.get(result.reason, "end_turn")
 
     async def _command(self, intent: CommandIntent) -> StopReason | None:
-        """Run a built-in command, and wait for a run that it starts; return the stop reason.
+        """Run a built-in command, wait for any run that it starts, and return the stop reason.
 
         Return None if there is no built-in command of that name.
         """
@@ -414,7 +414,7 @@ class EditorSession:
         self.agent.interrupt()
 
     async def replay(self) -> None:
-        """Queue updates that show the editor the path's entries, and wait until all are sent."""
+        """Queue updates that show the editor the session path, and wait until all are sent."""
         for entry in await asyncio.to_thread(self.agent.session.path):
             for update in self._updates.replay(entry):
                 self.queue_update(update)
@@ -514,7 +514,7 @@ class EditorSession:
 
 
 def options_of(request: PermissionRequest) -> list[PermissionOption]:
-    """Return the answers that a permission question offers; "always" answers name the new rules."""
+    """Return the answers that a permission question offers. “Always” answers name the new rules."""
     rules = ", ".join(map(in_words, request.rules))
     rows: list[tuple[Decision, str, PermissionOptionKind, bool]] = [
         (Decision.ONCE, "Allow once", "allow_once", True),

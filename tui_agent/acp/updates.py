@@ -72,14 +72,14 @@ from tui_agent.tools.registry import tool_traits
 from tui_agent.tools.todo import TodoStatus, TodoTool, parse
 
 MAX_RESOURCE_CHARS = 200_000
-"""Maximum characters that are used of a resource that the editor embeds in a prompt."""
+"""Maximum number of characters that are used of a resource embedded in a prompt."""
 
 MAX_OUTPUT_CHARS = 20_000
 """Maximum characters of a tool's output that are sent to the editor. The session keeps all of
 it."""
 
 OUTPUT_STEP_CHARS = 400
-"""Minimum number of new characters after which a running command's output is sent again."""
+"""A running command's output is sent again when it has grown by at least this many characters."""
 
 _PLAN: dict[TodoStatus, Any] = {
     TodoStatus.PENDING: "pending",
@@ -134,7 +134,7 @@ async def read_prompt(blocks: Sequence[Any], cwd: Path, put_blob: Callable[[byte
 
 
 def _spaced(texts: Sequence[str], name: str) -> str:
-    """Return a resource's name to append to ``texts``, after a space if ``texts`` needs one."""
+    """Return a resource's name to append to ``texts``, with a space before it if necessary."""
     if not texts or texts[-1][-1:].isspace():
         return name
     return f" {name}"

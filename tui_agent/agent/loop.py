@@ -52,7 +52,7 @@ REFUSED_ANSWER = "Not run: the answer that made this call was refused by the pro
 SENT_BACK = "sent_back"
 """Value of ``UserEntry.synthetic`` in a message by which a hook sends the model back to work."""
 MAX_SENT_BACK = 8
-"""Maximum number of times in one run that hooks can send the model back to work."""
+"""Maximum number of times that hooks can send the model back to work in one run."""
 CUT_CALL = (
     "Not run: your answer reached its limit of tokens in this call and was cut off there, so its arguments may be "
     "half of what you meant. Send less at once: write a long file in several calls."
@@ -74,7 +74,7 @@ class Loop:
     goals: Goals
     allowance: Allowance
     recorder: Recorder | None
-    """Records which files the calls change.
+    """Records which files the tool calls change.
 
     None if recording is off, or for a subagent, whose changes its parent records.
     """
@@ -87,7 +87,7 @@ class Loop:
     sent_back: int = 0
     """Number of times that hooks have sent the model back to work in this run."""
     _stepping: asyncio.Task[Any] | None = None
-    """The run's task during a step, None between steps."""
+    """The task of the run while a step is carried out; None between steps."""
     _is_step_stopped: bool = False
     """Whether `stop_step` has already cancelled the current step."""
 
@@ -275,7 +275,7 @@ class Loop:
         return None
 
     async def _obey(self, answer: AssistantEntry, verdict: Verdict) -> None:
-        """Run the complete calls of an answer, or ask the model to correct an unusable answer.
+        """Run the complete tool calls of an answer, or ask the model to correct an unusable answer.
 
         Calls of an answer that the provider refused are not run; their results are errors.
         """
@@ -342,7 +342,7 @@ class Loop:
         )
 
     def _is_paused(self) -> bool:
-        """Return True if the provider paused the newest answer, so no message may follow it yet."""
+        """Return True if the provider paused its newest answer, so no message may follow it yet."""
         entry = newest_sent(self.journal.session.active_path())
         return isinstance(entry, AssistantEntry) and verdict_on(entry) is Verdict.PAUSED
 

@@ -24,9 +24,9 @@ IMAGE_SUFFIXES = frozenset(
         ".heif",
     }
 )
-"""Suffixes of files that are attached as pictures; the picture's type is read from its bytes."""
+"""Suffixes of files that are attached as pictures. The picture's type is read from the bytes."""
 
-# The patterns begin with a literal character, which makes them fast in a paste of megabytes.
+# The patterns begin with a literal character, so that searching megabytes of pasted text is fast.
 _FILE = LazyPattern(r'@(?:"((?:[^"\n]|"")+)"|([^\s"]+))')
 _ENTRY = LazyPattern(r"#(\d{1,9})(?![\w-])")
 _RANGE = LazyPattern(r"(.+?):(\d{1,9})(?:-(\d{1,9}))?")
@@ -57,7 +57,7 @@ class FileMention:
 
 
 def has_mention(text: str) -> bool:
-    """Return True if a message may name a file or an entry; a quick check."""
+    """Return True if a message may name a file or an entry. This check is quick."""
     return any(_words(_FILE, text)) or any(_words(_ENTRY, text))
 
 

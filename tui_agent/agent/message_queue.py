@@ -30,7 +30,7 @@ class MessageQueue(deque[QueuedMessage]):
     """The waiting messages, oldest first."""
 
     def take_steering(self) -> list[QueuedMessage]:
-        """Remove the messages for the next step and return them, oldest first."""
+        """Remove and return the messages that wait for the next step, oldest first."""
         taken = [message for message in self if not message.follow_up]
         left = [message for message in self if message.follow_up]
         self.clear()
@@ -38,7 +38,7 @@ class MessageQueue(deque[QueuedMessage]):
         return taken
 
     def snapshot(self) -> QueueChanged:
-        """Return the waiting messages as an event."""
+        """Return an event that contains the waiting messages."""
         steer: list[str] = []
         follow_up: list[str] = []
         for message in self:

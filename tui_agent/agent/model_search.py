@@ -17,12 +17,12 @@ from tui_agent.session.effort import Effort
 from tui_agent.web.searching import Found, WebQuery, pages_of
 
 MAX_TOKENS = 4_000
-"""Maximum tokens of the searching model's answer."""
+"""Maximum tokens of the answer in which the model reports its search results."""
 SECONDS = 120.0
 """Timeout of a search, in seconds. It is long because the provider reads pages before it
 answers."""
 _SAID_CHARS = 300
-"""Maximum number of characters shown of the searching model's answer if it names no pages."""
+"""Maximum number of characters that are shown of the model's answer if it names no pages."""
 
 
 @frozen
@@ -38,7 +38,7 @@ class ModelSearch:
         return self.model
 
     async def search(self, query: WebQuery) -> Found:
-        """Return the pages found; if there are none, the beginning of the model's answer as a note.
+        """Return the pages found. If there are none, the note contains the answer's beginning.
 
         The cost is added to the session's cost.
 

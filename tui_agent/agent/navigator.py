@@ -149,10 +149,10 @@ class Navigator:
         return self._session.leaf
 
     def _refuse(self, here: int | None = None) -> None:
-        """Raise NavigationError during a run, or if entry ``here`` is no longer on the path.
+        """Raise NavigationError during a run, or if entry ``here`` is off the session path.
 
-        After a wait for hooks or a summary, call it again with the leaf from before the wait: in
-        the meantime, a run may have begun, or the user may have moved.
+        After waiting for hooks or a summary, call it again with the leaf from before the wait,
+        because a run may have begun or the user may have moved meanwhile.
         """
         if self._running():
             raise NavigationError("The agent is working; interrupt it first (Escape).")
@@ -216,13 +216,13 @@ class Navigator:
         return stored
 
     async def _left(self, plan: MovePlan) -> list[Entry]:
-        """Return the entries that a move removes from the path. They are loaded in a thread."""
+        """Return the entries that a move removes from the session path. A thread loads them."""
         return await asyncio.to_thread(self._session.reader.load, list(plan.abandoned.ids))
 
     async def _summarise(
         self, move: MovePlan, focus: str, progress: Callable[[str], None] | None, supplied: str = ""
     ) -> BranchSummaryEntry | None:
-        """Return the summary of the branch that a move leaves or a merge brings in.
+        """Return the summary of the branch that a move leaves or that a merge adds.
 
         The summary is not appended. Returns None if there is nothing to summarise. ``supplied`` is
         a summary from a hook, used instead of the model's; "" for none. The model's cost is added

@@ -25,11 +25,11 @@ REASON = "instructions"
 
 
 async def nearby_instructions(journal: Journal, ports: AgentPorts) -> UserEntry | None:
-    """Return an entry with the instructions for files that calls of the newest answer used.
+    """Return an entry with the instructions for the files that the newest answer's calls used.
 
     The entry is not appended. Returns None if there are no such instruction files, or if the model
-    already has them: in the head, attached here before, or because these calls read or changed
-    them. Problems with the files are shown to the user as a notice.
+    already has them: in the request head, attached here before, or because these calls read or
+    changed them. Problems with the files are shown to the user as a notice.
     """
     path = journal.session.active_path()
     touched: dict[str, None] = {}
@@ -49,7 +49,7 @@ async def nearby_instructions(journal: Journal, ports: AgentPorts) -> UserEntry 
 
 
 def _shown(path: Sequence[Entry]) -> Iterator[str]:
-    """Yield the names of the instruction files attached by entries that are still in context."""
+    """Yield the names of instruction files that were attached by entries still in the context."""
     view = resolve(path)
     for entry in view.entries:
         if not isinstance(entry, UserEntry) or entry.synthetic != REASON:

@@ -34,14 +34,15 @@ from tui_agent.tools.registry import tool_traits
 MAX_CALLS_EXAMINED = 80
 """Maximum number of tool calls that are examined; older calls are ignored."""
 TELLING_CHARS = 40
-"""Minimum length, in characters, of results that are compared with results of different calls.
+"""Minimum length, in characters, of a result that is compared with results of different calls.
 
 Shorter results ("yes") are compared only with the results of equal calls.
 """
 TELLING_ERROR_CHARS = 8
-"""Minimum length, in characters and without words of the call, of failures that are compared."""
+"""Minimum length, in characters, of failures that are compared, without the words repeated from the
+call."""
 COMPARED_CHARS = 4_000
-"""Number of characters that are compared at each end of a long result."""
+"""Number of characters at the beginning, and at the end, of a long result that are compared."""
 
 _TIMES = LazyPattern(
     r"\b\d+(?:\.\d+)?\s?(?:ms|µs|ns|s|m|min|sec|secs|seconds?|minutes?)\b"
@@ -57,7 +58,8 @@ _PASSING = LazyPattern(
 _PLACES = LazyPattern(
     r":\s?\d+(?=[:,)\s])|\bline \d+|\bexit(?:ed)?(?: with)?(?: code| status):? \d+"
 )
-"""Matches line numbers and exit codes, which say little about an error."""
+"""Matches line numbers and exit codes. They are not compared, because they say little about an
+error."""
 _FAILED = LazyPattern(
     r"^(?:.* )?[1-9]\d* (?:failed|errors?|failures?)\b|^(?:FAILED|ERROR|Traceback)\b|^\w*[eE]rror:",
     re.MULTILINE,
@@ -67,11 +69,13 @@ _ECHO = LazyPattern(r"\s*(?:;|&&|\|\|)\s*echo\b[^;&|]*$")
 _WAITING = LazyPattern(
     r"\bsleep\s+[\d.$]|\bwait(?:-for)?\b|\bwatch\b|\btail\s+-\w*[fF]|\binotifywait\b"
 )
-"""Matches parts of a command line that wait for something, so that the result appears late."""
+"""Matches parts of a command line that wait for something. If such calls have equal results, this
+is no sign of a loop."""
 _COMMANDS = ("command", "cmd")
-"""Names of arguments that are command lines."""
+"""Names of arguments whose values are command lines."""
 _PACE = ("timeout", "timeout_ms", "yield_time_ms", "description")
-"""Names of arguments that don't change what a call does: timeouts and descriptions."""
+"""Names of arguments that are ignored in comparisons, because they don't change what a call does:
+timeouts and descriptions."""
 _SILENT = ("", "[No output.]")
 
 UNREADABLE = "unreadable"
@@ -111,7 +115,7 @@ class Call:
     answer: ToolResultEntry | None
     problem_of: ProblemOf
     back: int
-    """Number of the model's answers that follow the answer with this call."""
+    """Number of the model's answers that came after the answer with this call."""
 
     @cached_property
     def key(self) -> str:
@@ -195,7 +199,7 @@ class ComparedCall:
     mark: Hashable | None
     is_news: bool
     changes: bool = False
-    """Whether the call changed something, and is the only such call among those compared."""
+    """Whether the call changed something, and no other compared call is equal to it."""
 
 
 def calls_of(path: Sequence[Entry], problem_of: ProblemOf) -> list[Call]:
@@ -218,7 +222,7 @@ def calls_of(path: Sequence[Entry], problem_of: ProblemOf) -> list[Call]:
 
 
 def compare_calls(calls: Sequence[Call]) -> Iterator[ComparedCall]:
-    """Yield each call with the mark of its result and whether the result is new; oldest first."""
+    """Compare each call's result with earlier ones; yield the compared calls, oldest first."""
     comparer = _Comparer(Counter(call.key for call in calls))
     return map(comparer.compare, calls)
 
@@ -239,7 +243,7 @@ class _Comparer:
     For each call without a file, by the call's key, the value when the call was last made.
     """
     marks: dict[str, Hashable] = field(default_factory=dict)
-    """The last mark of each call, by the call's key, and the last mark of each file."""
+    """The mark of the last result, by the call's key and, for a call with a file, by the file."""
     known: set[Hashable] = field(default_factory=set)
     """The marks of all calls compared so far."""
 
@@ -280,7 +284,7 @@ class _Comparer:
         return self.marks.get(subject, ("unknown", call.key))
 
     def _acts(self, call: Call, said: ToolResultEntry) -> bool:
-        """Return True if a successful call probably changed something, and is made only once.
+        """Return True if a successful call was made only once and probably changed something.
 
         Calls that write, or that printed nothing, probably changed something.
         """

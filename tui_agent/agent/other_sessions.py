@@ -71,7 +71,7 @@ def attached_part(name: str, session: Session) -> FilePart | str:
 
 
 def sessions_beside(session: Session, limit: int = 50) -> list[SessionInfo]:
-    """Return other sessions of the same directory that contain entries, most recently used first.
+    """Return the directory's other sessions that contain entries, most recently used first.
 
     Only the ``limit`` most recently used sessions are considered.
     """

@@ -79,7 +79,7 @@ _WORDS = {
     Permission.EXTERNAL_DIRECTORY: ("all directories outside the project", "the directory {}"),
     Permission.DOOM_LOOP: ("this repetition", "this repetition"),
 }
-"""Phrases for what a permission's rule covers: one for the pattern ``*``, one for others."""
+"""For each permission, phrases for what a rule covers: with the pattern ``*``, and with others."""
 
 _BELOW = {
     Permission.BASH: ("commands that begin with “{}”", " *"),
@@ -89,7 +89,7 @@ _BELOW = {
 
 # -- asking the rules ----------------------------------------------------------------------------------------
 _MAX_FOLDERS = 16
-"""Maximum number of directories in which names from a command line are looked up."""
+"""Maximum number of directories in which file names from a command line are looked up."""
 _SUBCOMMAND = LazyPattern(r"[A-Za-z][\w-]*")
 
 _OF_PATHS = frozenset({Permission.READ, Permission.EDIT, Permission.EXTERNAL_DIRECTORY})
@@ -104,7 +104,7 @@ PLAN_REFUSAL = (
     "Not run: the session is in plan mode, in which nothing is changed. Read, search and describe what you would do; "
     "the user switches to build mode when it is to be done."
 )
-"""Result, for the model, of a call that plan mode refuses."""
+"""Text that the model receives as the result of a call that plan mode refuses."""
 
 _GOES_ON = r"[\w./:#@$&(\[+=%~-]"
 """Matches a character that can continue an address, so that the text before it is only part of a
@@ -114,7 +114,7 @@ _ANY_FILE = PermissionNeed(Permission.EDIT, ".")
 
 
 class Action(StrEnum):
-    """The decision of a permission rule."""
+    """What a permission rule decides: to allow, to ask or to deny."""
 
     ALLOW = "allow"
     ASK = "ask"
@@ -151,7 +151,7 @@ class Rule:
         return self.source in {"user", "here"}
 
     def matches(self, need: PermissionNeed, tool: str = "") -> bool:
-        """Return True if the rule applies to a tool's need.
+        """Return True if the rule applies to a permission need of a tool.
 
         ``tool`` is the tool's name; "" if unknown. A rule that asks or denies also applies to the
         need's other spellings (``aliases``). Of the rules that allow, only two kinds do: rules
@@ -185,7 +185,7 @@ class Rule:
 
     @property
     def is_against_some(self) -> bool:
-        """Whether the rule asks or denies, and its pattern isn't ``*``."""
+        """Whether the rule asks or denies, but not for everything: its pattern isn't ``*``."""
         return self.action is not Action.ALLOW and self.pattern != "*"
 
     def names_tool(self, tool: str) -> bool:
@@ -199,7 +199,7 @@ class Rule:
         return fnmatchcase(tool, self.permission)
 
     def _spares(self, need: PermissionNeed) -> bool:
-        """Return True if a pattern in ``unless`` excludes a need from the rule.
+        """Return True if a pattern in ``unless`` excludes a permission need from the rule.
 
         Always returns False for a command that can't be understood.
         """
@@ -333,12 +333,12 @@ def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> 
                     f"permissions.{permission} = “{action}” is not allowed; use allow, ask or deny."
                 )
             rules.append(parse_rule(f"{permission}:{pattern}", Action(action), source))
-    # People don't rely on a table's order, so catch-all patterns come first to be overridden.
+    # The order of a table must not matter, so catch-all patterns come first, to be overridden.
     return tuple(sorted(rules, key=lambda rule: rule.pattern != "*"))
 
 
 def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
-    """Return the rule that decides a need, whatever the mode.
+    """Return the rule that decides on a permission need, whatever the mode.
 
     If no rule matches, returns a catch-all rule that asks. ``tool`` is the name of the call's tool.
     If a catch-all rule asks, a command known to be harmless is allowed anyway. If that catch-all
@@ -373,7 +373,7 @@ def also_relative(rules: Iterable[Rule], project: Path) -> Iterator[Rule]:
 
 
 def _winner(verdicts: Mapping[Source, Rule]) -> Rule | None:
-    """Return the rule that decides about a need; None if no rule matches.
+    """Return the rule that decides on a permission need; None if no rule matches.
 
     ``verdicts`` contains the last matching rule of each source. A denial that is not built in wins,
     unless a rule from the command line matches; otherwise the rule of the strongest source wins.
@@ -394,7 +394,7 @@ def _strength(rule: Rule) -> int:
 def files_under_rules(
     command: str, reading: RuleOfReading, project: Path, cwd: Path
 ) -> Iterator[PermissionNeed]:
-    """Yield a need for each file that a command line names and ``reading`` denies or asks about.
+    """Yield permission needs for the files in a command line that ``reading`` denies or asks about.
 
     Files that ``reading`` asks about are skipped if they don't exist. Relative names are taken from
     ``cwd``, and from the directories that the command changes to (``cd``). Files that the command
@@ -418,10 +418,7 @@ def files_under_rules(
 
 
 def refusal_of_tool(tool: str, rules: Iterable[Rule]) -> Rule | None:
-    """Return the rule that denies a tool by its name, whatever its calls need.
-
-    Returns None if no rule denies the tool.
-    """
+    """Return the rule that denies all calls of a tool; None if no rule denies the tool."""
     verdicts: dict[Source, Rule] = {}
     for rule in rules:
         if rule.pattern == "*" and rule.permission != "*" and rule.names_tool(tool):
@@ -433,15 +430,15 @@ def refusal_of_tool(tool: str, rules: Iterable[Rule]) -> Rule | None:
 
 
 def is_harmless(need: PermissionNeed) -> bool:
-    """Return True if a need is a command known to be harmless."""
+    """Return True if a permission need is for a command that is known to be harmless."""
     return need.permission is Permission.BASH and need.harmless and not need.unclear
 
 
 def is_contained(need: PermissionNeed, rules: Iterable[Rule]) -> bool:
-    """Return True if a need runs something that the sandbox limits to what the mode allows.
+    """Return True if a need is for a call that the sandbox confines to what the mode allows.
 
-    Returns False for a command that can't be understood if rules ask about or deny particular
-    commands, because it might be one of them.
+    Returns False for a command that can't be understood if there are rules that ask about or deny
+    particular commands, because it might contain one of these.
     """
     if not need.permission.is_confinable or not need.sandboxed or need.changes:
         return False
@@ -451,16 +448,16 @@ def is_contained(need: PermissionNeed, rules: Iterable[Rule]) -> bool:
 
 
 def is_named(address: str, said: Iterable[str]) -> bool:
-    """Return True if one of the texts contains exactly this address, with or without a final slash.
+    """Return True if a text in ``said`` contains exactly this address, except for a final slash.
 
-    A longer address does not count, because a query added by the model could leak something.
+    A longer address does not count, because the model could leak something in a query that it adds.
     """
     bare = re.escape(address.rstrip("/"))
     return any(re.search(rf"{bare}/?[.:]*(?!{_GOES_ON})", text) for text in said)
 
 
 def holds_secrets(need: PermissionNeed) -> bool:
-    """Return True if the need is to read a file that contains a secret or usually holds secrets."""
+    """Return True if the need is for reading a file that contains or usually holds secrets."""
     return need.permission is Permission.READ and (
         need.secret or is_sensitive(PurePath(need.pattern))
     )
@@ -475,9 +472,9 @@ def is_protected(need: PermissionNeed) -> bool:
 
 
 def _covers(rule: Rule, need: PermissionNeed) -> bool:
-    """Return True if a rule that matches a need may decide it.
+    """Return True if a rule that matches a permission need may decide on it.
 
-    A rule that asks or denies may always decide. A rule that allows doesn't decide about a command
+    A rule that asks or denies may always decide. A rule that allows doesn't decide on a command
     with an option that the rule does not cover. A command that can't be understood is covered only
     by a catch-all that is not built in. Secrets and protected files are covered only by rules that
     are not built in, and by a catch-all only if it comes from the user's settings or the command
@@ -496,7 +493,7 @@ def _covers(rule: Rule, need: PermissionNeed) -> bool:
 
 
 def reasons_for(asked: Sequence[tuple[PermissionNeed, Rule]]) -> str:
-    """Return why the user is asked about a call: the reasons for all needs, as one clause."""
+    """Return, as one clause, why the user is asked about a call: the reasons for all its needs."""
     changing: dict[str, list[str]] = {}
     others: list[str] = []
     for need, rule in asked:
@@ -511,7 +508,7 @@ def reasons_for(asked: Sequence[tuple[PermissionNeed, Rule]]) -> str:
 
 
 def reason_for(need: PermissionNeed, rule: Rule) -> str:
-    """Return why the user is asked about a need, as a clause."""
+    """Return, as a clause, why the user is asked about a permission need."""
     if holds_secrets(need) or is_protected(need):
         return f"{need.pattern} {_danger(need)}"
     if need.changes:
@@ -535,7 +532,7 @@ def reason_for(need: PermissionNeed, rule: Rule) -> str:
 
 
 def _danger(need: PermissionNeed) -> str:
-    """Return why reading or changing a special file is dangerous, as a verb phrase."""
+    """Return a verb phrase that says why reading or changing a special file is dangerous."""
     if need.permission is Permission.READ and need.secret:
         return "holds a secret"
     if need.permission is Permission.READ or is_sensitive(PurePath(need.pattern)):
@@ -550,7 +547,7 @@ def _changed(need: PermissionNeed) -> str:
 
 
 def _program(need: PermissionNeed) -> str:
-    """Return the name of a command (``ruff format``) or tool; "it" for other needs."""
+    """Return the name of a need's command (``ruff format``) or tool; "it" for other needs."""
     if need.permission is Permission.TOOL:
         return need.pattern
     if need.permission is not Permission.BASH:
@@ -579,20 +576,20 @@ MODE_HELP: dict[Mode, str] = {
     Mode.PLAN: "changes nothing: reads, searches, and runs commands whose changes are thrown away",
     Mode.YOLO: "runs everything that no rule denies; only repeated calls and hooks still ask; ends with the program",
 }
-"""Descriptions of the modes for the user, as clauses."""
+"""Clauses that describe the modes to the user."""
 PLAN_RULE = Rule("*", "*", Action.DENY)
-"""The rule that is returned for needs that plan mode refuses."""
+"""The rule that `decide_in_mode` returns for permission needs that plan mode refuses."""
 
 
 def next_mode(mode: str) -> Mode:
-    """Return the mode that the mode key changes to; build if ``mode`` is not in the cycle."""
+    """Return the mode that the mode key changes to; ``build`` if ``mode`` is not in the cycle."""
     if mode in CYCLE:
         return CYCLE[(CYCLE.index(Mode(mode)) + 1) % len(CYCLE)]
     return Mode.BUILD
 
 
 def view_in_mode(rules: Iterable[Rule], mode: str) -> View:
-    """Return what commands in the sandbox can read and change, by the mode and the rules."""
+    """Return what commands in the sandbox can read and change; the mode and the rules decide it."""
     rules = tuple(rules)
     edits = decide(_ANY_FILE, rules).action
     reading = rule_of_reading(rules)
@@ -643,11 +640,11 @@ def rule_of_reading(rules: Iterable[Rule]) -> RuleOfReading | None:
 
 
 def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool: str = "") -> Rule:
-    """Return the rule that decides a need in a mode; `PLAN_RULE` for what plan mode refuses.
+    """Return the rule that decides on a permission need in a mode.
 
-    ``tool`` is the name of the call's tool. If the rules ask, yolo mode allows everything except
-    doom loops (repeated calls). If a catch-all rule asks, auto-edit mode allows ordinary edits of
-    the project's files.
+    Returns `PLAN_RULE` for what plan mode refuses. ``tool`` is the name of the call's tool. If the
+    rules ask, yolo mode allows everything except doom loops (repeated calls). If a catch-all rule
+    asks, auto-edit mode allows ordinary edits of the project's files.
     """
     rules = tuple(rules)
     if "sources" in need.changes:
@@ -670,13 +667,13 @@ def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool:
 def _is_refused_in_plan(need: PermissionNeed) -> bool:
     if not need.permission.is_confinable:
         return need.permission in {Permission.EDIT, Permission.MCP}
-    # Changes that the sandbox throws away do not count.
+    # Changes that the sandbox throws away do not count as changes.
     is_contained = need.sandboxed and not need.changes
     return not is_contained and not is_harmless(need)
 
 
 def _is_plain_edit(need: PermissionNeed) -> bool:
-    """Return True if the need is to change an ordinary project file, which /undo can restore."""
+    """Return True if the need is for an ordinary edit of a project file, which /undo restores."""
     if need.permission is not Permission.EDIT or need.pattern.startswith("/"):
         return False
     return not need.changes and not is_protected(need)
@@ -686,7 +683,7 @@ def _is_plain_edit(need: PermissionNeed) -> bool:
 
 
 def offered_rules(asked: Sequence[tuple[PermissionNeed, Rule]]) -> tuple[Rule, ...]:
-    """Return the rules that allow these needs for the rest of the session.
+    """Return the rules that would allow these permission needs for the rest of the session.
 
     ``asked`` contains each need with the rule that asks about it. Returns () if any need is a
     command that can't be understood, or a change that /undo can't restore.
@@ -710,9 +707,9 @@ def offered_rules(asked: Sequence[tuple[PermissionNeed, Rule]]) -> tuple[Rule, .
 
 
 def edited(rules: Sequence[Rule], patterns: Sequence[str]) -> tuple[Rule, ...]:
-    """Return the offered rules with the user's patterns, one for each rule, in the same order.
+    """Return the offered rules with the patterns replaced by the user's, in the same order.
 
-    The rules are unchanged if there are more or fewer patterns.
+    There must be one pattern for each rule; otherwise, the rules are returned unchanged.
     """
     if len(patterns) != len(rules):
         return tuple(rules)
@@ -723,7 +720,7 @@ def edited(rules: Sequence[Rule], patterns: Sequence[str]) -> tuple[Rule, ...]:
 
 
 def _family(need: PermissionNeed, rule: Rule) -> str:
-    """Return the pattern that covers a need and similar ones.
+    """Return the pattern for a rule that covers a permission need and similar ones.
 
     Returns "" if a rule can cover only this need.
     """
@@ -745,7 +742,10 @@ def _family(need: PermissionNeed, rule: Rule) -> str:
 
 
 def _all_below(place: str) -> str:
-    """Return the glob for everything below a directory or host; "" if the place has wildcards."""
+    """Return the glob for everything below ``place``, a directory or host.
+
+    Returns "" if ``place`` contains wildcards.
+    """
     if has_magic(place):
         return ""
     return f"{place}/*"

@@ -12,7 +12,8 @@ from tui_agent.sandbox import Sandbox
 from tui_agent.say_once import SayOnce
 
 SILENT_SECONDS = 3.0
-"""Seconds after a job's change until ports are checked again, for servers that print nothing."""
+"""Seconds after a job's change until ports are checked again, because some servers print nothing
+when they begin to listen."""
 
 
 class PortWatch:

@@ -54,7 +54,7 @@ class RunCheck:
 
 @dataclass(kw_only=True)
 class Adjustable:
-    """The ports that change while the program runs when the user changes a setting."""
+    """The ports that are replaced while the program runs, when the user changes a setting."""
 
     settings: ContextSettings = field(default_factory=ContextSettings.model_construct)
     retry: RetrySettings = field(default_factory=RetrySettings.model_construct)
@@ -66,7 +66,7 @@ class Adjustable:
     max_steps: int = 200
     """Maximum number of steps in a run."""
     budget: RunBudget = RunBudget()
-    """Budgets of a run, a session and a day."""
+    """The limits of a run, and of the money spent per session and per day."""
     diagnostics: DiagnosticSettings = DiagnosticSettings.model_construct(enabled=False)
     """Settings of the checkers of edited files."""
     parallel_calls: int = 8
@@ -77,9 +77,9 @@ class Adjustable:
     None if there is none; most questions then go to the conversation's model.
     """
     proposes_memory: bool = False
-    """Whether a model or rules propose lines for the memory after a run."""
+    """Whether a model or rules search each run for lines to propose for the memory."""
     fallback_models: tuple[str, ...] = ()
-    """Fallback models, in order of preference, used while the chosen model is unavailable."""
+    """Models that are used, in this order of preference, while the chosen model is unavailable."""
     sandbox: Sandbox | None = None
     """The sandbox for the model's commands; None to run them without a sandbox."""
     preset_effort: Callable[[str], Effort | None] = lambda _model: None
@@ -110,24 +110,24 @@ class AgentPorts(Adjustable):
     meter: BudgetMeter = field(default_factory=BudgetMeter)
     """The meter that counts what the current run uses. Subagents share their agent's meter."""
     check: RunCheck | None = None
-    """The check that runs when the model says that it is done; None if there is no check."""
+    """The check that runs when the model says that its work is done; None if there is no check."""
     answer_format: AnswerFormat | None = None
-    """The format that the last answer must have; None for any."""
+    """The format that the last answer must have; None if it may have any format."""
     agents: tuple[AgentSpec, ...] = ()
     """Built-in kinds of subagents."""
     kind: AgentSpec | None = None
-    """The subagent's kind, if the model is offered tools that this kind isn't allowed to use;
-    otherwise None."""
+    """The subagent's kind, if the model is offered tools that this kind isn't allowed to use; None
+    otherwise."""
     pause_after: int | None = None
-    """Number of steps after which a run is paused; None if runs aren't paused."""
+    """Number of steps after which a run is paused; None if runs are never paused."""
     is_subagent: bool = False
     """Whether the agent works for another agent; if so, it can't start subagents itself."""
     cache_session: str = ""
-    """Session id that tells the provider which prompt cache to use; "" for the session's own."""
+    """Session id that tells the provider which prompt cache to use; "" to use this session's id."""
     titles: bool = False
     """Whether a model writes the session's title."""
     memory: Memory | None = None
-    """The project's memory; None if it is off."""
+    """The project's memory; None if the memory is off."""
     knowledge: Knowledge = field(default_factory=Knowledge)
     """Knowledge from files: instructions, skills, commands, kinds of agents."""
     mcp: McpHub = field(default_factory=McpHub)
@@ -138,7 +138,7 @@ class AgentPorts(Adjustable):
     hooks: Hooks = field(default_factory=Hooks)
     """The user's hooks; each agent binds them to its session."""
     editor: EditorText | None = None
-    """The editor from which the session is used; None if there is none."""
+    """The editor in which the session is used; None if it is not used in an editor."""
     stands_for: Path | None = None
     """The project of which ``project`` is a copy, made for a race.
 
@@ -159,13 +159,13 @@ class AgentPorts(Adjustable):
         return self.stands_for / path.relative_to(self.project)
 
     def context_meter(self, model: str) -> Meter:
-        """Return the meter that measures requests to a model, using the model's settings."""
+        """Return the meter that measures requests to a model according to the model's settings."""
         limits = self.directory.limits(model)
         return Meter(limits, self.settings.for_model(model), self.directory.counter(model))
 
     @property
     def own_tools(self) -> tuple[Tool[Any], ...]:
-        """The tools that are not from MCP servers: built-in ones and those of tool files."""
+        """The tools that do not come from MCP servers: built-in tools and those of tool files."""
         return (*self.tools, *self.tool_files.tools)
 
     async def read_tool_files(self) -> None:
@@ -174,7 +174,7 @@ class AgentPorts(Adjustable):
         )
 
     def of_servers(self, tools: Iterable[Tool[Any]]) -> tuple[Tool[Any], ...]:
-        """Return the MCP servers' ``tools``, except any with the name of one of `own_tools`."""
+        """Return the ``tools`` of MCP servers, except those with the name of one of `own_tools`."""
         taken = {tool.name for tool in self.own_tools}
         return tuple(tool for tool in tools if tool.name not in taken)
 
@@ -189,7 +189,7 @@ class AgentPorts(Adjustable):
         return not self.is_subagent and any(tool.traits.starts_agents for tool in self.tools)
 
     def subagent_kinds(self) -> dict[str, AgentSpec]:
-        """Return the kinds of agents that can be given a task, by name.
+        """Return, by name, the kinds of agents that can be given a task.
 
         Kinds from files are those that were last read; they replace built-in ones of the same name.
         """

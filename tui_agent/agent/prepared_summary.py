@@ -1,6 +1,6 @@
-"""The summary of the next compaction, written in the background while the run goes on.
+"""Writes the summary of the next compaction in the background, while the run goes on.
 
-`ContextKeeper` decides when the summary is begun, and `Compactor` appends it to the session. This
+`ContextKeeper` decides when to begin the summary, and `Compactor` appends it to the session. This
 module appends nothing.
 """
 
@@ -34,15 +34,15 @@ from tui_agent.session.path_queries import first_sent, newest
 log = logging.getLogger(__name__)
 
 HEAD_START = 0.25
-"""Maximum seconds that the request for a prepared summary waits until the run's own request is
+"""Maximum seconds for which the request for a prepared summary waits until the run's own request is
 being answered."""
 _ANSWERING = AnswerDelta | ReasoningProgress | ToolCallProgress | PromptProgress
-"""Events that show that an answer has begun."""
+"""Types of the events that show that an answer has begun."""
 
 
 @frozen
 class _Place:
-    """The entries that a prepared summary for ``model`` covers: those before the entry ``cut``."""
+    """Identifies what a prepared summary for ``model`` covers: all entries before ``cut``."""
 
     cut: int
     model: str
@@ -76,15 +76,15 @@ class PreparedSummary:
         used."""
         self._model = ""
         self._failed_attempt: tuple[int, ...] | None = None
-        """What `_attempt_key` returned for the last attempt that failed; None if no attempt has
+        """The result of `_attempt_key` for the last attempt that failed; None if no attempt has
         failed."""
         self.was_refused = False
-        """Whether the last plan of a summary was refused or could not help. In that case, the next
-        step may try again."""
+        """Whether the last attempt found that no summary could be planned, or that it would not
+        help. In that case, the next step may try again."""
         self.seconds = SUMMARY_SECONDS
         """Seconds that the last summary took to write; before the first one, an estimate."""
         self._put_off_at: int | None = None
-        """Id of the newest user message when the user put the compaction off; None if they never
+        """Id of the newest user message when the user postponed the compaction; None if they never
         did."""
 
     def holds(self, model: str) -> bool:
@@ -98,22 +98,22 @@ class PreparedSummary:
         return changes_since(self._session.active_path(), place.cut) == place.changes
 
     def review(self, model: str) -> None:
-        """Drop the summary if it can't be used any more."""
+        """Drop the summary if it no longer fits the session's history or the model."""
         if self._place is not None and not self.holds(model):
             self.drop("the history that it covers has changed")
 
     def is_wanted(self) -> bool:
-        """Return True if a prepared summary may be begun.
+        """Return True if the writing of a summary may begin.
 
-        Returns False if one is finished or being written, if the user put the compaction off, or if
-        an attempt failed and nothing relevant has changed since.
+        Returns False if one is finished or being written, if the user postponed the compaction, or
+        if an attempt failed and nothing relevant has changed since.
         """
         is_open = self.task is None and self.ready is None and not self.is_put_off
         return is_open and self._failed_attempt != self._attempt_key()
 
     @property
     def is_put_off(self) -> bool:
-        """Whether the user wants no automatic compaction before their next message."""
+        """Whether the user doesn't want an automatic compaction before their next message."""
         return self._put_off_at == newest_user_id(self._session.active_path())
 
     def put_off(self) -> None:
@@ -125,16 +125,16 @@ class PreparedSummary:
         self.drop("you put the compaction off")
 
     def begin(self, order: CompactionOrder, needless: Callable[[], Awaitable[bool]]) -> None:
-        """Start a task that calls ``needless`` and writes a summary unless it returns True."""
+        """Start a task that calls ``needless``, and writes a summary unless that returns True."""
         self._model = order.model
         self.task = asyncio.get_running_loop().create_task(self._prepare(order, needless))
 
     async def draft(self, order: CompactionOrder) -> Draft | None:
-        """Return the finished summary as a draft of a compaction of the current path.
+        """Return the finished summary as a draft of a compaction of the current session path.
 
-        Returns None if no summary is finished, if it no longer fits the path or the order's model,
-        if the order has a focus or a boundary, if hooks take part in compactions, or if a plan with
-        the summary's cut is refused.
+        Returns None if no summary is finished, if it no longer fits the path or the model in
+        ``order``, if ``order`` has a focus or a boundary, if hooks take part in compactions, or if
+        a compaction at the summary's cut is refused.
         """
         ready = self.ready
         place = self._place
@@ -157,7 +157,7 @@ class PreparedSummary:
         return replace(ready, order=order, plan=plan, size=size)
 
     async def finished_draft(self, order: CompactionOrder) -> Draft | None:
-        """Return what ``draft`` returns, after waiting for the summary if it is being written."""
+        """Wait for the summary if it is being written, then return what ``draft`` returns."""
         is_ordered = order.model == self._model and not order.focus and order.boundary is None
         if self.task is not None and is_ordered:
             await asyncio.wait([self.task])
@@ -235,7 +235,7 @@ class PreparedSummary:
             self._channel.say(text, action="compact", label="to read it")
 
     def edit(self, draft: Draft, text: str) -> bool:
-        """Replace the finished summary's text; return False if ``draft`` came from another."""
+        """Replace the finished summary's text; return False if ``draft`` is of another summary."""
         if self.ready is None or self.ready.spent is not draft.spent:
             return False
         # A provider's own compaction can't be edited, so only the text is used.
@@ -248,7 +248,8 @@ class PreparedSummary:
         """Write the summary and return it as a draft.
 
         Returns None if the summary is not needed or can't help, if hooks take part in compactions,
-        if it would exceed the budget, if the path changed meanwhile, or if the model failed.
+        if it would exceed the budget, if the session path changed meanwhile, or if the model
+        failed.
         """
         self.was_refused = False
         if await self._ports.hooks.wanted("before_compact") or await needless():
@@ -267,7 +268,7 @@ class PreparedSummary:
         except BudgetUsedUpError:
             return None
         self._place = _Place(cut, order.model, changes_since(path, cut), path[-1].id)
-        if not self.holds(order.model):  # The path has changed meanwhile.
+        if not self.holds(order.model):  # The session path has changed meanwhile.
             return None
         begun = time.monotonic()
         drafted = await self._drafter.summarise(plan, order, spent)

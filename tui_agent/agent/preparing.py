@@ -171,7 +171,7 @@ async def _filled(
 
 @frozen
 class Named:
-    """A subagent or an MCP resource, which a message can name after ``@``."""
+    """A subagent or an MCP resource that a message can name after ``@``."""
 
     name: str
     description: str
@@ -180,7 +180,7 @@ class Named:
 
 
 def all_named(ports: AgentPorts) -> tuple[Named, ...]:
-    """Return what a message can name after ``@`` besides files: subagents, then MCP resources."""
+    """Return the subagents and MCP resources that a message can name after ``@``, in this order."""
     agents: list[Named] = []
     if ports.gives_tasks:
         for spec in ports.subagent_kinds().values():

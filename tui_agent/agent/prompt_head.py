@@ -1,4 +1,4 @@
-"""Owns the head of a session, that is, the part of every request before the conversation.
+"""Owns a session's request head, that is, the part of every request before the conversation.
 
 The head consists of the system text, the opening (environment, skills, instructions) and the tool
 schemas. After a new head, the provider reads the whole next request uncached. So a new head is
@@ -41,11 +41,11 @@ _HOW_TO_TELL = (
     "to keep the prompt cache."
 )
 _NAMED_FILES = 40
-"""Maximum number of files listed in the head for a model that is too small to use tools."""
+"""Maximum number of files listed in the request head for a model that is too small to use tools."""
 
 
 class Head:
-    """Renders the heads of one session's requests, and decides when a new head is needed."""
+    """Renders the request heads of one session, and decides when a new one is needed."""
 
     def __init__(self, journal: Journal, ports: AgentPorts) -> None:
         self._journal = journal
@@ -56,15 +56,17 @@ class Head:
         self._opening = True
         self._previewed: SystemEntry | None = None
         self._known_tools: set[str] | None = None
-        """Names of the MCP servers' tools that the model knows of; None before the first head."""
+        """Names of the MCP servers' tools that the model knows of; None before the first request
+        head."""
         self._has_late_tools = False
-        """Whether MCP servers have offered tools since the last request that are new to the
-        model."""
+        """Whether MCP servers have, since the last request, offered tools that the model doesn't
+        know."""
         self.tools_wanted = False
-        """Whether the next `ensure` appends a new head if the MCP servers' tools have changed."""
+        """Whether the next call of `ensure` appends a new head if the MCP servers' tools have
+        changed."""
 
     def ensure(self, model: str, mode: str, *, cache_cold: bool) -> None:
-        """Append a new head if one is needed, or if it costs nothing because the cache is lost.
+        """Append a new request head if it is needed, or costs nothing because the cache is lost.
 
         A new head is needed if there is none on the path, or if the model, the mode or the
         program's own tools have changed (with ``tools_wanted`` also if the MCP servers' tools
@@ -132,7 +134,7 @@ class Head:
         self._channel.say(f"Tools of the MCP server {server} are now available. {how}")
 
     def _warn_of_overhead(self, head: SystemEntry) -> None:
-        """Warn the user if the head is too large for the context window; name its largest parts."""
+        """Warn the user if the request head is too large for the context; name its main parts."""
         ports = self._ports
         limits = ports.directory.limits(head.model)
         load = overhead(head, limits, ports.settings, ports.directory.counter(head.model))
@@ -145,7 +147,7 @@ class Head:
             self._channel.say(text, "warning", "context")
 
     async def gather_tools(self, model: str, mode: str) -> None:
-        """Start the MCP servers and wait for them as `McpHub.settle` does, if a new head is due.
+        """If a new request head is due, start the MCP servers and wait as `McpHub.settle` does.
 
         Raises:
             McpError: a required server isn't available.
@@ -187,7 +189,7 @@ class Head:
         return spec.choose(tools)
 
     def _check_tools(self, head: SystemEntry, mode: str) -> bool:
-        """Return True if the head's tools are those that its model should be offered.
+        """Return True if the tools in a request head are those that its model should be offered.
 
         The MCP servers' tools are compared only if ``tools_wanted`` is set, or when this method is
         called for the first time and no server is still starting. Otherwise, the check is only that
@@ -206,7 +208,7 @@ class Head:
         return head.tools[: len(own)] == own and of_servers.isdisjoint(names)
 
     def _note_announced(self, names: set[str]) -> None:
-        """Record that the model knows the MCP servers' tools ``names``, which are in its head.
+        """Record that the model knows the MCP tools ``names`` from its request head.
 
         If they include the tool that lists the others, all current tools count as known.
         """
@@ -217,7 +219,7 @@ class Head:
             self._known_tools = known | names
 
     def preview(self, model: str, mode: str) -> SystemEntry:
-        """Return the head that would be sent with a first message.
+        """Return the request head that would be sent with a first message.
 
         Returns the same object as before if its content has not changed.
         """
@@ -228,14 +230,14 @@ class Head:
         return known
 
     def _render(self, model: str, mode: str) -> SystemEntry:
-        """Return the head to append now, and record that its skills and MCP tools are offered."""
+        """Return the request head to append; record that its skills and MCP tools are offered."""
         skills = self._ports.knowledge.skills.values()
         self._ports.knowledge.offers_skills = any(skill.for_model for skill in skills)
         self._known_tools = self._ports.mcp.ready_names()
         return self._made(model, mode)
 
     def _made(self, model: str, mode: str) -> SystemEntry:
-        """Return the head for a model and mode as a system entry.
+        """Return the request head for a model and mode, as a system entry.
 
         The system text and the program's own tools don't depend on the project (unless an agent has
         its own prompt or tools), so that sessions share the provider's cache of them. Everything
@@ -300,7 +302,10 @@ class Head:
 
 
 def _names_in(directory: Path) -> str:
-    """Return the names of a directory's first files, joined by commas, for a model without tools."""
+    """Return the names of the first files in a directory, joined by commas.
+
+    They are for a model without tools, which can't list the directory.
+    """
     files = walk_files(directory, limit=_NAMED_FILES)
     return ", ".join(listed_name(path.relative_to(directory).as_posix()) for path in files)
 

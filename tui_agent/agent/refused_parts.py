@@ -11,7 +11,7 @@ from tui_agent.session.path_queries import newest
 
 
 def edits_without(path: Sequence[Entry], refused: PartLeftOut) -> Iterator[ContextEditEntry]:
-    """Yield the context edits that leave out the parts of a path that the provider refused.
+    """Yield the context edits that leave out the parts of a session path that the provider refused.
 
     There is one edit for each entry with refused images. For reasoning, there is a single edit on
     the newest answer, which covers all reasoning up to that answer.

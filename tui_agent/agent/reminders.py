@@ -32,7 +32,7 @@ SAYS_NOTHING = "says_nothing"
 promises a call without making it."""
 _NUDGES = (UNREAD_CALL, SAYS_NOTHING)
 TASK_CHARS = 600
-"""Maximum characters of the user's task that a reminder repeats."""
+"""Maximum characters of the user's task that are repeated in a reminder."""
 _STOPPED = {
     Verdict.SILENT: "The model gave no answer, even after a reminder.",
     Verdict.THINKING: "The model only thought and gave no answer, even after a reminder.",
@@ -45,8 +45,8 @@ def reminder(
 ) -> UserEntry:
     """Return a message to the model: the parts ``before``, then ``text``, then the user's task.
 
-    The task is the user's last message on the path. ``reason`` becomes ``UserEntry.synthetic``. The
-    message is not appended.
+    The task is the user's last message on the session path. ``reason`` becomes
+    ``UserEntry.synthetic``. The message is not appended.
     """
     task = task_of(path)
     said = text
@@ -56,7 +56,7 @@ def reminder(
 
 
 def task_of(path: Sequence[Entry]) -> str:
-    """Return the user's last message, shortened; "" if there is none on the path.
+    """Return the user's last message, shortened; "" if there is none on the session path.
 
     If that message was summarised, it is taken from the compaction's entry.
     """

@@ -58,7 +58,7 @@ class RepeatedMessage:
 
     @property
     def words(self) -> str:
-        """The status line's text: "loop, round 2 of 100"; "" if there is no repeated message."""
+        """The text for the status line: "loop, round 2 of 100"; "" if no message is repeated."""
         if not self.message:
             return ""
         return f"loop, round {max(self.rounds, 1)} of {MAX_ROUNDS}"

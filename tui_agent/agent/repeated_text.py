@@ -11,32 +11,33 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import Entry, UserEntry
 
 CHECKED_CHARS = 200
-"""Characters streamed between two checks for repetition."""
+"""An answer is checked for repetition whenever this many more characters were streamed."""
 MIN_REPEATED_CHARS = 1_200
-"""Shortest repetition of prose that stops an answer, in characters. Phrases need fewer."""
+"""Minimum length, in characters, of repeated prose that stops an answer. Phrases need fewer."""
 MIN_REPEATED_ROUNDS = 4
 """Minimum number of times in a row that a text must appear to be a repetition."""
 _PHRASE_ROUNDS = 18
 _PHRASE_CHARS = 300
 _PHRASE_WORDS = 2
-"""Minimum values at which a repeated phrase stops an answer: the number of repetitions, their total
-number of characters, and the number of words in the phrase."""
+"""A repeated phrase stops an answer if it reaches these values: the number of repetitions, their
+total number of characters, and the number of words in the phrase."""
 _DATA_CHARS = 6_000
-"""Shortest repetition of data that stops an answer, in characters.
+"""Minimum length, in characters, of repeated data that stops an answer.
 
 Equal rows of a table, dump, drawing, JSON or code in a fence may be intended, as may sentences that
 differ in numbers, such as a list of results.
 """
 _ROW_WORDS = 2
-"""Maximum number of words in a repeated row that counts as data although nothing else shows
-that."""
+"""Maximum number of words in a repeated row for the row to count as data, unless other signs show
+that it is data."""
 MAX_EQUAL_CALLS = 3
-"""Number of consecutive equal lines with tool calls that stops an answer, outside a code fence."""
+"""An answer is stopped after this many consecutive equal lines with tool calls, outside code
+fences."""
 MAX_LIKE_CALLS = 12
-"""Number of consecutive lines with tool calls that stops an answer if the lines differ only in
-digits, or are in a code fence, where they may be a log."""
+"""An answer is stopped after this many consecutive lines with tool calls if the lines differ only
+in digits, or are in a code fence, where they may be a log."""
 MAX_REPEATED_ANSWERS = 5
-"""Number of repetitive answers since the user's last message at which the run ends."""
+"""A run ends when it has this many repetitive answers since the user's last message."""
 REPEATING = "repeating"
 """Value of ``UserEntry.synthetic`` in the message sent after an answer that was stopped because it
 repeats itself."""
@@ -46,10 +47,10 @@ _SAID_CHARS = 4_000
 """Number of characters at the end of an answer that are searched for repeated sentences. If the
 sentences differ in numbers, `LOOKED_AT_CHARS` are searched instead."""
 _SUFFIX = 64
-"""Number of characters at a text's end that are searched for in the text before them, to find the
-repeated part."""
+"""To find the repeated part, this many characters at the end of a text are searched for in the text
+before them."""
 MAX_SAID = 12
-"""Average number of times that each of a few sentences has to occur to stop an answer.
+"""An answer is stopped if it repeats a few sentences this many times each, on average.
 
 Sentences that differ only in digits or word order count as the same; if they differ in digits, the
 repetition must be as long as a repetition of data.
@@ -60,11 +61,11 @@ _WORD = LazyPattern(r"[^\W\d_]{2,}")
 _RECORD = LazyPattern(r"\s*[\[{(<\"'].*[\]})>\"'],?\s*", re.DOTALL)
 """Matches a row of JSON, of a list in code or of XML."""
 _CALL_ROW = LazyPattern(r"\s*(?:<[\w|]+>\s*)?[\[{].*[\]}\w\">]")
-"""Matches a row that may be a call in JSON, whole or without its last brace."""
+"""Matches a row that may be a tool call in JSON, whole or without its last brace."""
 _BETWEEN_CALLS = LazyPattern(r"\s*(?:</?[\w|]+>|```\w*)?\s*")
-"""Matches a line that may be between calls: empty, a tag, or the beginning or end of a fence."""
+"""Matches a line that may be between tool calls: empty, a tag, the start or end of a code fence."""
 _CALL_STARTS = ("{", "[", "<", "`")
-"""First characters of lines that may become a call or part of a call."""
+"""First characters of lines that may become a tool call or part of one."""
 _QUOTED_NAME = LazyPattern(r"\"(?:name|tool|function)\"\s*:\s*\"([\w.:-]+)\"")
 _SENTENCE = LazyPattern(r"[^\n.!?]*(?:[.!?](?=\S)[^\n.!?]*)*(?:[.!?\n]\s*|$)")
 _SENTENCE_ENDS = (".", "!", "?", "\n")
@@ -82,12 +83,12 @@ class Repetition:
     rounds: int
     extra: int
     is_exact: bool = True
-    """False if the repetitions differ in digits or the order of words, or if they consist of
-    several different sentences, of which ``unit`` is one."""
+    """Whether all repetitions are equal. False if they differ in digits or the order of words, or
+    if they consist of several different sentences, of which ``unit`` is one."""
 
     @property
     def reason(self) -> str:
-        """Why the answer was stopped, as a clause for messages after "Stopped:"."""
+        """A clause that says why the answer was stopped, for messages after "Stopped:"."""
         return f"the model is repeating itself: {self.amount}"
 
     @property
@@ -111,12 +112,12 @@ def repeated_answers(path: Sequence[Entry]) -> int:
 
 
 def find_repetition(text: str) -> Repetition | None:
-    """Return the repetition of text or sentences at a text's end; None if there is none."""
+    """Return the repetition of text or of sentences at a text's end; None if there is none."""
     return _find_period(text) or _find_said(text)
 
 
 def _find_period(text: str) -> Repetition | None:
-    """Return the repetition of exactly the same text; None if there is none or it is too short."""
+    """Return the repetition of equal text; None if there is none or it is too short."""
     tail = text[-LOOKED_AT_CHARS:]
     before = -1
     if len(tail) > _PHRASE_CHARS:
@@ -146,7 +147,7 @@ class _Sentence:
     end: int
     word_count: int
     kind: frozenset[str]
-    """The words, in lower case; sentences with the same words are of the same kind."""
+    """The sentence's words, in lower case. Sentences with the same words are of the same kind."""
     numbers: tuple[str, ...]
 
 
@@ -211,7 +212,7 @@ def _differ_in_numbers(run: Sequence[_Sentence]) -> bool:
 
 
 def _is_prose(run: Sequence[_Sentence]) -> bool:
-    """Return True if sentences are prose, not short items, rows of a table, JSON, code or XML."""
+    """Return True if sentences are prose, not short items, table rows, JSON, code or XML."""
     if sum(sentence.word_count for sentence in run) < _SENTENCE_WORDS * len(run):
         return False
     texts = [sentence.text for sentence in run]
@@ -251,7 +252,7 @@ class _Row:
 
 
 def _call_rows_at_end(text: str) -> list[_Row]:
-    """Return the consecutive lines at a text's end that may be calls, in the text's order."""
+    """Return the consecutive lines at a text's end that may be tool calls, in the text's order."""
     *lines, unfinished = text[-LOOKED_AT_CHARS:].split("\n")
     if unfinished.strip() and not unfinished.lstrip().startswith(_CALL_STARTS):
         return []
@@ -285,7 +286,7 @@ def _run_at_end(same: Sequence[bool]) -> int:
 
 
 def _is_enough(text: str, start: int, unit: str, rounds: int) -> bool:
-    """Return True if a unit repeated from ``start`` on is repeated enough to stop the answer.
+    """Return True if a text is repeated often enough from ``start`` on to stop the answer.
 
     Rows of data and text in a code fence may be repeated more often than prose.
     """
@@ -300,10 +301,10 @@ def _is_enough(text: str, start: int, unit: str, rounds: int) -> bool:
 
 
 def _is_row(unit: str, words: int) -> bool:
-    """Return True if a repeated unit is a row of a table, dump, drawing, list in code, JSON or XML."""
+    """Return True if a repeated text is a row of data, such as a table, dump, JSON or XML."""
     if "\n" not in unit or not unit.strip():
         return False
-    # The unit may begin in the middle of a row: that row's beginning is then at the unit's end.
+    # The repeated text may begin in the middle of a row, whose beginning is then at the text's end.
     end_of_row, _, start_of_row = unit.partition("\n")
     is_record = _RECORD.fullmatch(start_of_row + end_of_row) is not None
     return words <= _ROW_WORDS or "|" in unit or is_record
@@ -311,7 +312,7 @@ def _is_row(unit: str, words: int) -> bool:
 
 def _is_fenced(text: str) -> bool:
     """Return True if a text ends inside a code fence (```)."""
-    # ``str.find`` is far faster for one backtick than for three.
+    # ``str.find`` finds one backtick far faster than three.
     is_open = False
     place = text.find("`")
     while place >= 0:

@@ -34,8 +34,8 @@ class RunBudget:
     cost: float | None = None
     """US dollars that one run may cost."""
     tokens: int | None = None
-    """Tokens of all requests and answers of a run as counted by the provider, including cached
-    tokens."""
+    """Tokens that all requests and answers of a run may use, as counted by the provider, including
+    cached tokens."""
     seconds: float | None = None
     session: float | None = None
     """US dollars that a session may cost."""
@@ -80,7 +80,7 @@ class BudgetMeter:
         self.tokens = 0
         self.is_time_up = False
         self.extensions: dict[str, float] = {}
-        """US dollars that the user allowed beyond the budget of the "session" or the "day"."""
+        """US dollars that the user allowed in addition to the "session" or "day" budget."""
         self.elsewhere: float | None = None
         """US dollars spent today, minus this session's cost; None before `Allowance.refresh`.
 
@@ -92,7 +92,7 @@ class BudgetMeter:
 
     @contextmanager
     def run(self, budget: RunBudget) -> Iterator[None]:
-        """Count from zero within this context, and cancel the current task when the time is up.
+        """Count a run's cost and tokens from zero; cancel the current task when the time is up.
 
         ``is_time_up`` is then set to True. A run within another run (a subagent's) counts as part
         of the outer run.
@@ -124,7 +124,7 @@ class BudgetMeter:
             task.cancel()
 
     def hear(self, event: AgentEvent) -> None:
-        """Count the cost and usage of an appended answer or summary.
+        """Count the cost and usage of an answer or summary that was appended.
 
         Ignores other events.
         """
@@ -136,7 +136,7 @@ class BudgetMeter:
             )
 
     def spend(self, cost: float | None, tokens: int) -> None:
-        """Add US dollars and tokens to the counts; negative amounts are subtracted."""
+        """Add US dollars and tokens to the counts. Negative amounts are subtracted."""
         self.cost += cost or 0.0
         self.tokens += tokens
 

@@ -29,13 +29,13 @@ SHELL_CALL = "shell:"
 INTERRUPTED = "(interrupted)"
 """Line that is appended to the output of an interrupted command."""
 MAX_LIVE_CHARS = 20_000
-"""Number of characters at the end of an interrupted command's output that are kept."""
+"""Number of characters that are kept from the end of an interrupted command's output."""
 
 CHECK_SECONDS = 600
-"""Timeout of a check, in seconds."""
+"""Timeout of a check command, in seconds."""
 
 _OUTPUT_CHARS = 8_000
-"""Number of characters at the end of a check's output that are kept."""
+"""Number of characters that are kept from the end of a check's output."""
 
 
 async def run_shell(
@@ -46,7 +46,7 @@ async def run_shell(
     *,
     excluded: bool,
 ) -> ShellEntry:
-    """Run a command, emit its output as events, and return its entry without appending it.
+    """Run a command, emit its output as events, and return its entry, which is not appended.
 
     Cancelling this ends the command and returns an entry with the output so far. ``recorder``
     records the command's changes to files. If ``excluded``, the model does not see the entry.
@@ -111,7 +111,7 @@ async def _run(
 async def run_check(
     command: str, ports: AgentPorts, view: "View", recorder: Recorder | None = None
 ) -> CheckEntry:
-    """Run a check in the agent's directory and sandbox; return its entry without appending it.
+    """Run a check in the agent's directory and sandbox; return its entry, which is not appended.
 
     ``view`` is what the check can see, change and reach; ``recorder`` records its changes to files.
     """

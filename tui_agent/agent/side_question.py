@@ -42,7 +42,7 @@ class SideQuestion:
 
     def __init__(self, agent: Agent) -> None:
         self.exchanges: list[Exchange] = []
-        """The answered questions that are neither kept nor dropped yet, in order."""
+        """The answered questions that the user has not yet kept or dropped, oldest first."""
         self._agent = agent
         self._leaf = agent.session.leaf
         self._model = agent.model

@@ -43,12 +43,12 @@ from tui_agent.tools.functions.tool_files import ToolFiles
 A = TypeVar("A", bound="WorkingAgent")
 
 MAX_STEPS = 60
-"""Maximum number of steps of a subagent whose kind sets no limit."""
+"""Maximum number of steps of a subagent if its kind sets no limit."""
 
 
 @frozen
 class FinishedSubagent:
-    """A subagent or a race's runner, after its end. Screens use it like a working agent."""
+    """A subagent or a race's runner that has ended. Screens use it like a working agent."""
 
     session: Session
     counter: TokenCounter
@@ -90,7 +90,7 @@ class Subagents(Generic[A]):
     def __init__(self, parent: A) -> None:
         self._parent = parent
         self.working: dict[str, A] = {}
-        """The working subagents, by the id of the tool call that each of them works for."""
+        """The working subagents, each by the id of the tool call that started or continued it."""
         self._kinds: dict[str, AgentSpec] = {}
         self._branches: dict[str, Session] = {}
 
@@ -238,10 +238,10 @@ class Subagents(Generic[A]):
         return SubagentReport(answer, session.leaf, ended.steps, problem)
 
     def _begin(self, agent: str, task: str, call_id: str, *, in_conversation: bool) -> Session:
-        """Append the first entry of the subagent's branch; return a session object at that entry.
+        """Append the first entry of the subagent's branch; return a session at that entry.
 
-        With ``in_conversation``, the branch begins at the parent of the answer with the call;
-        otherwise it is a new root.
+        With ``in_conversation``, the branch begins at the parent of the answer that contains the
+        call; otherwise it begins at a new root.
         """
         parent = self._parent.session
         asked = newest(
@@ -300,6 +300,6 @@ class Subagents(Generic[A]):
 
 
 def _within(spec: AgentSpec, settings: Adjustable) -> Adjustable:
-    """Return ``settings`` with an agent kind's rules added and the lower of their step limits."""
+    """Return ``settings`` with an agent kind's rules added, and the lower of both step limits."""
     steps = min(settings.max_steps, spec.max_steps or MAX_STEPS)
     return replace(settings, rules=(*settings.rules, *spec.rules), max_steps=steps)

@@ -32,15 +32,16 @@ CHANGING_KINDS = kinds(lambda kind: kind.edits_view or kind.breaks_prefix)
 
 
 class Mark(StrEnum):
-    """An event between two consecutive requests; the members are in order of importance."""
+    """An event between two consecutive requests. The members are in order of importance."""
 
     COMPACTION = "compaction"
     PRUNE = "prune"
     MOVE = "move"
-    """The user moved to an earlier entry and continued from there."""
+    """Marks that the user moved to an earlier entry and continued from there."""
     MISS = "cache miss"
     EDIT = "edit"
-    """The user changed what the model sees of an entry, or a provider refused parts of it."""
+    """Marks that the user changed what the model sees of an entry, or that a provider refused parts
+    of the entry."""
 
 
 class ModelScale(NamedTuple):
@@ -72,12 +73,12 @@ class Step(NamedTuple):
     answered: int = 0
     cost: float | None = None
     marks: tuple[Mark, ...] = ()
-    """The events since the previous request, the most important first."""
+    """The events since the previous request, with the most important first."""
     miss: CacheMiss | None = None
 
     @property
     def history(self) -> int:
-        """The request's tokens without the head."""
+        """The request's tokens, not counting those of the request head."""
         return self.total - self.head
 
 
@@ -99,9 +100,9 @@ class PathShape:
 def steps_of(
     shape: PathShape, scale_of: Callable[[str], ModelScale], cold_seconds: int
 ) -> list[Step]:
-    """Return the answered requests of a session path, oldest first, if their size is known.
+    """Return a session path's answered requests whose sizes are known, oldest first.
 
-    ``scale_of`` returns the scale of a model; ``cold_seconds`` is how long a provider caches a
+    ``scale_of`` returns a model's `ModelScale`; ``cold_seconds`` is how long a provider caches a
     request.
     """
     scale_of = cache(scale_of)
@@ -164,7 +165,7 @@ def _explained(
 
 
 def marks_after(shape: PathShape, answer: int | None) -> tuple[Mark, ...]:
-    """Return the marks of the next request: events after ``answer``, the newest answer's id.
+    """Return the marks for the next request: the events since ``answer``, the newest answer's id.
 
     ``answer`` is None if there is no answer yet.
     """
@@ -194,7 +195,7 @@ def _marks(changes: Sequence[Entry], *, has_returned: bool, missed: bool) -> tup
 
 
 def _walk(shape: PathShape) -> Iterator[tuple[int, RequestRecord, Sequence[Entry], bool]]:
-    """Yield four values for each answer on the path, oldest first.
+    """Yield four values for each answer on the session path, oldest first.
 
     They are the answer's index on the path, its request, the changes since the previous answer, and
     whether the user went back to an earlier point since then.
@@ -224,7 +225,7 @@ def _walk(shape: PathShape) -> Iterator[tuple[int, RequestRecord, Sequence[Entry
 def _miss(
     before: RequestRecord | None, record: RequestRecord, between: Sequence[Entry], cold_seconds: int
 ) -> CacheMiss | None:
-    """Return a request's cache miss compared with the request ``before``; None for none.
+    """Return a request's cache miss compared with the request ``before``; None if there is none.
 
     The cache had expired if more than ``cold_seconds`` passed between the end of the previous
     answer and the request.

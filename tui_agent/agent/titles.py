@@ -26,9 +26,9 @@ log = logging.getLogger(__name__)
 TITLE_LENGTH = 60
 """Maximum characters of a title made from a message; a model's title may have twice as many."""
 MESSAGE_CHARS = 2_000
-"""Maximum characters of the first message that are sent to the model."""
+"""Maximum number of characters of the first message that are sent to the model for a title."""
 SECONDS = 20.0
-"""Timeout of the request to the model, in seconds."""
+"""Timeout of the request to the model for a title, in seconds."""
 
 
 class Titles:

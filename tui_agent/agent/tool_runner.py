@@ -60,13 +60,13 @@ from tui_agent.tools.questions import UserContact
 from tui_agent.tools.registry import find_tool
 
 MAX_CALLS = 64
-"""Maximum number of calls of one answer that are run."""
+"""Maximum number of calls that are run for one answer."""
 TOO_MANY = f"Not run: one answer may contain {MAX_CALLS} calls. Make the others in the next answer."
 NO_PROBLEMS: Mapping[str, str] = {}
 _REFUSED_AT_ONCE = 256
-"""Maximum number of refused calls whose results are stored in one transaction."""
+"""Maximum number of results of refused calls that are stored in one transaction."""
 _LEFT_SECONDS = 2
-"""Maximum seconds that `aclose` waits for interrupted tools."""
+"""Maximum seconds for which `aclose` waits until interrupted tools have ended."""
 
 
 class ToolRunner:
@@ -95,11 +95,11 @@ class ToolRunner:
         self._subagents = subagents
         channel = journal.channel
         self.jobs = make_jobs(channel.emit, ports.sandbox)
-        """The background commands."""
+        """The jobs: commands that run in the background."""
         self.gate = Gate(ports, channel, questions, lambda: keeper.mode, self._users_texts)
         """Decides which calls may run, and keeps the rules that the user added in this session."""
         self.diagnostics = Diagnostics(ports, channel.emit)
-        """Checks the files that calls wrote."""
+        """Runs the checkers on files that the calls have written."""
         self.repetition = RepetitionWatch(
             journal.session,
             self.gate,
@@ -121,11 +121,11 @@ class ToolRunner:
         )
         self._detached = Detached(files.keep_changes)
         self.recorded = Recorded(files.recorder)
-        """Records the calls' changes to files."""
+        """Records the changes that the calls make to files."""
         self._proceed = linked(self._stages(contexts))
 
     def _stages(self, contexts: ToolContexts) -> tuple[Stage, ...]:
-        """Return the stages that every call passes, the outermost first."""
+        """Return the stages that every call passes through, the outermost first."""
         ports = self._ports
         return (
             self.repetition,
@@ -173,7 +173,7 @@ class ToolRunner:
             raise
 
     def refuse(self, parts: Sequence[ToolCallPart], message: str) -> None:
-        """Append a result with the status "denied" and this message for each call."""
+        """For each call, append a result with the status "denied" and this message."""
         refused = Outcome(ToolStatus.DENIED, ToolResult(message))
         self._append(*((self._prepare(part), refused) for part in parts))
 
@@ -191,7 +191,7 @@ class ToolRunner:
         return ""
 
     def _users_texts(self) -> list[str]:
-        """Return the texts of the user's messages on the path."""
+        """Return the texts of the user's messages on the session path."""
         texts: list[str] = []
         for entry in self._journal.session.active_path():
             if is_by_user(entry):

@@ -9,9 +9,9 @@ _MAX_LINES = 16
 _MAX_CHARS = 200
 """Maximum characters of a line in an error message."""
 _COMPARED_LINES = 20_000
-"""Number of lines at the beginning of the file that are searched for similar lines."""
+"""Number of lines, from the file's beginning, that are searched for similar lines."""
 _MIN_SIMILARITY = 0.6
-"""Smallest ratio of `SequenceMatcher` at which a line counts as similar."""
+"""Minimum ratio of `SequenceMatcher` for a line to count as similar."""
 _MAX_COMPARED = 200
 """Maximum number of lines compared character by character; each comparison takes up to 2 ms."""
 
@@ -62,7 +62,7 @@ def _most_alike(sought: str, lines: Iterable[str]) -> str | None:
 
 
 def _best_start(lines: list[str], old: list[str]) -> int | None:
-    """Return the index of the line at which ``old`` must begin for the most lines to match.
+    """Return the index of the line at which most lines match if ``old`` begins there.
 
     White space around lines is ignored. Returns None if the file contains no line of ``old``.
     """

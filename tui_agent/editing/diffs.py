@@ -11,13 +11,14 @@ from tui_agent.text_files.lines import lines_of
 CONTEXT_LINES = 3
 """Number of unchanged lines shown before and after each change."""
 MAX_DIFF_CHARS = 400_000
-"""Number of characters after which a diff is cut, because it is stored in the session and drawn."""
+"""A longer diff is cut after this many characters, because diffs are stored in the session and
+drawn."""
 
 _MAX_COMPARED = 4_000
-"""Maximum number of lines in a changed part that is compared line by line. Longer parts count as
-replaced."""
+"""Maximum number of lines in a changed part for it to be compared line by line. Longer parts count
+as replaced."""
 _MAX_PAIRS = 200_000
-"""Number of pairs of equal lines above which very frequent lines are not matched."""
+"""If there are more pairs of equal lines than this, very frequent lines are not matched."""
 _MAX_STEPS = 1_000_000
 """Maximum number of pairs of equal lines that are compared, which takes about 0.3 s. Lines that
 were not compared by then count as replaced."""
@@ -37,8 +38,7 @@ class FileDiff:
     deletions: int
     """Number of deleted lines."""
     changed: tuple[range, ...]
-    """Ranges of changed lines in the new version, counted from 0; empty where lines were
-    deleted."""
+    """Ranges of changed lines in the new version, from 0; empty where lines were deleted."""
 
 
 def diff_texts(shown: str, before: str | None, after: str) -> FileDiff:

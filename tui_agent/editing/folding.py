@@ -25,18 +25,18 @@ class Folded:
     """A text after some spans were removed from it."""
 
     text: str
-    """The remaining text."""
+    """The original text without the removed spans."""
     cuts: list[int]
-    """Positions in ``text`` at which a span was removed, in order."""
+    """Positions in ``text`` at which spans of the original were removed, in ascending order."""
     removed: list[int]
     """For each position in ``cuts``, the total number of characters removed up to there."""
 
     def start_in_original(self, position: int) -> int:
-        """Return a span's start in the original, after any text removed at ``position``."""
+        """Return where a span starts in the original, after any text removed at ``position``."""
         return self._moved(position, cuts_before=bisect.bisect_right(self.cuts, position))
 
     def end_in_original(self, position: int) -> int:
-        """Return a span's end in the original, before any text removed at ``position``."""
+        """Return where a span ends in the original, before any text removed at ``position``."""
         return self._moved(position, cuts_before=bisect.bisect_left(self.cuts, position))
 
     def _moved(self, position: int, *, cuts_before: int) -> int:
@@ -52,12 +52,12 @@ class Fold:
     pattern: re.Pattern[str]
     """Matches the spans that the fold removes from a text."""
     typographic: bool = False
-    """Whether typographic characters are replaced by plain ones."""
+    """Whether typographic characters are replaced with plain ones."""
     trims_line_ends: bool = False
     """Whether the pattern removes white space at line ends."""
 
     def folded(self, text: str) -> Folded:
-        """Normalise a text, so that differences that this fold ignores disappear."""
+        """Normalise a text by removing the differences that this fold ignores."""
         pieces: list[str] = []
         cuts: list[int] = []
         removed: list[int] = []

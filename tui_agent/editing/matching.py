@@ -27,7 +27,7 @@ _MAX_COUNTED = 100
 """Number of matches after which counting stops, unless all matches are to be replaced."""
 
 _MAX_COMPARED = 1_000_000
-"""Maximum number of lines whose indentation is compared, to limit the time of an edit."""
+"""Maximum number of lines whose indentation is compared, so that an edit doesn't take too long."""
 
 _MAX_JOINED = 8
 """Maximum number of a file's lines that a model may have written as one line."""
@@ -104,7 +104,7 @@ def replace(text: str, wanted: Replacement) -> Replaced:
 
 
 def _places(text: str, wanted: Replacement) -> tuple[str, list[_Span]]:
-    """Return the kind of difference that had to be ignored ("" for none), and the matches.
+    """Return the matches, preceded by the kind of difference that had to be ignored ("" for none).
 
     Raises:
         NoMatchError: there is no match of any kind.
@@ -236,7 +236,7 @@ def _on_one_line(text: str, wanted: Replacement) -> list[_Span]:
 
 
 def _end_of_joined(bare: list[str], begin: int, old: str) -> int | None:
-    """Return the index of the line with which ``old`` ends, if it begins with the line ``begin``.
+    """Return the index of the line at which ``old`` ends if it begins at the line ``begin``.
 
     Returns None if ``old`` doesn't consist of two to ``_MAX_JOINED`` whole lines, joined by spaces.
     """
@@ -253,7 +253,7 @@ def _end_of_joined(bare: list[str], begin: int, old: str) -> int | None:
 def _without(
     slip: Callable[[str, str], Pair | None], others: Iterable[Find], text: str, wanted: Replacement
 ) -> list[_Span]:
-    """Remove a slip, such as line numbers, from the wanted text, and return matches of the rest.
+    """Remove a model's slip, such as line numbers, from the wanted text, and match the rest.
 
     Returns the matches of the first of ``others`` that finds any; [] if the text has no such slip.
     """
@@ -276,7 +276,7 @@ def _is_whole_lines(text: str, span: _Span) -> bool:
 
 
 def _occurrences(text: str, wanted: Replacement) -> Iterator[int]:
-    """Yield the positions of ``wanted.old``.
+    """Yield the positions at which ``wanted.old`` occurs.
 
     With ``everywhere``, yields all occurrences that don't overlap; otherwise at most
     ``_MAX_COUNTED`` occurrences, which may overlap.

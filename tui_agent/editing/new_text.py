@@ -16,7 +16,8 @@ _FEED = re.compile("\n")
 class NewText:
     """Creates the new text for each match of one replacement.
 
-    ``text`` is the file's text; positions in it delimit a match.
+    ``text`` is the file's text; the methods take the positions at which a match starts and ends in
+    it.
     """
 
     def __init__(self, text: str, old: str, new: str) -> None:
@@ -29,14 +30,14 @@ class NewText:
         self._new_lines = _plain_lines(new)
 
     def plain(self, start: int, end: int) -> str:
-        """Return the new text for a match, with the line endings used there in the file."""
+        """Return the new text for a match, with the file's line endings near the match."""
         newline = self._newline_near(start, end)
         if newline not in self._by_newline:
             self._by_newline[newline] = with_newlines(self._new, newline)
         return self._by_newline[newline]
 
     def keeping_unchanged(self, start: int, end: int) -> str:
-        """Return the new text for an inexact match.
+        """Return the new text for an inexact match, keeping the file's unchanged lines.
 
         Lines that the edit doesn't change stay as they are in the file. If the match doesn't have
         as many lines as the old text, the result is the same as from `plain`.

@@ -47,7 +47,7 @@ _NUL_SHARE = 0.3
 each name."""
 
 _LINES_BETWEEN = 20
-"""Maximum number of lines between two binary parts that are treated as one part."""
+"""Two binary parts are treated as one if there are at most this many lines between them."""
 
 
 class Capture:
@@ -102,7 +102,7 @@ class Capture:
             self._dropped_lines += lines
 
     def raw(self) -> bytes:
-        """Return the kept bytes, with a note and the error lines in place of the dropped part."""
+        """Return the kept bytes; a note and the error lines replace the part that was dropped."""
         kept = [bytes(self._head)]
         if self._dropped_bytes:
             dropped = f"{self._dropped_lines:,} lines, {self._dropped_bytes:,} bytes"
@@ -116,7 +116,7 @@ class Capture:
         return b"".join(kept)
 
     def _note_errors(self, chunk: bytes) -> None:
-        """Keep the chunk's lines that look like errors, by line number.
+        """Keep those lines of the chunk that look like errors, with their line numbers.
 
         If a line continues in another chunk, only its part in this chunk is kept.
         """
@@ -139,7 +139,7 @@ def plain_text(raw: bytes) -> str:
     feed. If carriage returns rewrote a line (a progress bar), only the last version of the line is
     kept.
     """
-    # In text, NUL separates names.
+    # In text, NUL characters separate names.
     text = (
         _binary_described(raw).decode("utf-8", "replace").replace("\0", "\n").replace("\r\n", "\n")
     )
@@ -177,7 +177,7 @@ def _binary_described(raw: bytes) -> bytes:
 
 
 def _suspicious(raw: bytes) -> list[tuple[int, int]]:
-    """Return the byte ranges of lines with control characters, merged if close together."""
+    """Return the byte ranges of lines with control characters; ranges close together are merged."""
     spans: list[tuple[int, int]] = []
     end = 0
     while (found := _CONTROL_BYTE.search(raw, end)) is not None:

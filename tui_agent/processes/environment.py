@@ -19,13 +19,13 @@ _MISSES_SETTINGS = LazyPattern(
     r"secret|\b401\b",
     re.IGNORECASE,
 )
-"""Words in error messages of programs that lack a setting or an API key."""
+"""Matches words in the error messages of programs that lack a setting or an API key."""
 
 MARK = "TUI_AGENT_CALL"
 """The environment variable that contains the id of the command to which a process belongs."""
 
 OWN = "own"
-"""Value of ``MARK`` in processes that this program starts for itself. These processes aren't ended
+"""Value of ``MARK`` in processes that this program starts for itself, so that they aren't ended
 together with a command's processes."""
 
 

@@ -14,9 +14,9 @@ from tui_agent.lazy import frozen
 from tui_agent.word_lists import in_order
 
 Reader = Literal["own", "host", "servers", "commands", "sandbox"]
-"""A kind of child process: ``own`` are git and ripgrep run for the program itself, ``host`` is the
-model host, ``servers`` are MCP servers, ``commands`` are commands and hooks, ``sandbox`` are
-commands in the sandbox."""
+"""A kind of child process that reads the environment: ``own`` are git and ripgrep, which the
+program runs for itself, ``host`` is the model host, ``servers`` are MCP servers, ``commands`` are
+commands and hooks, ``sandbox`` are commands in the sandbox."""
 
 PASSED = "passed on"
 LEFT_OUT = "left out"
@@ -24,18 +24,18 @@ LEFT_OUT = "left out"
 
 @frozen
 class Row:
-    """What each `Reader` receives for the row's variables: `PASSED`, `LEFT_OUT`, or a value."""
+    """Variables, and what each `Reader` receives of them: `PASSED`, `LEFT_OUT`, or a value."""
 
     names: tuple[str, ...]
-    """Names of variables; ``*`` matches any characters."""
+    """Names of the variables; ``*`` in a name matches any characters."""
     why: str
-    """The reason for the row's values, as a sentence for the documentation."""
+    """The reason for the row's values; a sentence that is printed in the documentation."""
     own: str = LEFT_OUT
     host: str = LEFT_OUT
     servers: str = PASSED
     commands: str = PASSED
     sandbox: str = PASSED
-    """Applied in the sandbox in addition to ``commands``."""
+    """What commands in the sandbox receive. This is applied in addition to ``commands``."""
 
     def has(self, name: str) -> bool:
         return any(fnmatchcase(name, pattern) for pattern in self.names)
@@ -169,7 +169,7 @@ TABLE = (
 
 
 def chosen_for(reader: Reader, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of ``environ`` that rows pass on to a reader, and those that rows set.
+    """Return the variables that rows pass on from ``environ`` to a reader, and those that rows set.
 
     Only for the readers ``own`` and ``host``, which don't receive variables without a row.
     """
@@ -180,7 +180,7 @@ def chosen_for(reader: Reader, environ: Mapping[str, str]) -> dict[str, str]:
 def without_left_out(
     reader: Reader, environ: Mapping[str, str], keep: Iterable[str] = ()
 ) -> dict[str, str]:
-    """Return ``environ`` without the variables left out for a reader, and with those set for it.
+    """Return ``environ`` as a reader receives it: rows leave variables out and set others.
 
     Variables in ``keep`` are not left out. Only for readers that receive variables without a row.
     """

@@ -35,7 +35,7 @@ MAX_ENDED = 50
 """Maximum number of ended jobs that stay in the list."""
 
 RING_BYTES = 512 * 1024
-"""Amount of a job's newest output that is kept in memory to be read while it runs, in bytes."""
+"""Number of bytes of a job's newest output that are kept in memory while the job runs."""
 
 _MAX_TAIL_CHARS = 20_000
 """Number of characters at the end of an output that are searched for what the sandbox denied."""
@@ -51,10 +51,10 @@ for input."""
 LOOK_SECONDS = 0.05
 """Seconds between two checks of a terminal while waiting for something."""
 MAX_AWAITED_BYTES = 16 * 1024
-"""Amount of the newest output that is searched for an awaited text, in bytes."""
+"""Number of bytes of the newest output that are searched for an awaited text."""
 
 CHANGE_INTERVAL = 1.0
-"""Minimum seconds between two calls of ``on_change`` for new output."""
+"""Minimum number of seconds between two calls of ``on_change`` that report new output."""
 
 
 @frozen
@@ -72,7 +72,7 @@ class JobState:
     ended_at: float | None = None
     exit_code: int | None = None
     stopped: bool = False
-    """Whether the user, the model or the program stopped the job."""
+    """Whether the job was stopped, by the user, the model or the program."""
     output_bytes: int = 0
 
     @property
@@ -91,11 +91,12 @@ class Job:
         self.command = command
         self.ended = asyncio.Event()
         self.stored: str | None = None
-        """The blob with the job's output, once it has ended; None if there was no output."""
+        """Name of the blob that contains the job's output, once it has ended; None if there was no
+        output."""
         self.reported = False
         """Whether the model knows that the job has ended."""
         self.note = ""
-        """A note for the model in addition to the output, once the job has ended."""
+        """A note for the model, in addition to the output. It is set once the job has ended."""
         self._clock = clock
         self._on_output = on_output
         self._started_at = clock()
@@ -107,10 +108,11 @@ class Job:
         self._total = 0
         self._seen = 0
         self.listener: Reporter | None = None
-        """Called with the job's output while a tool call waits for the job, otherwise None."""
+        """Function that receives the job's output while a tool call waits for the job; None
+        otherwise."""
         self._looked_at: Callable[[int], Awaitable[None]] | None = None
         self.terminal: Terminal | None = None
-        """The terminal that the job runs in; None if it runs without one, and therefore takes no
+        """The terminal in which the job runs; None if it runs without one, so that it takes no
         input."""
         self.is_taken = False
         """Whether a person has taken over the job's terminal."""
@@ -181,7 +183,7 @@ class Job:
         self.terminal.type(text)
 
     async def answered(self, awaited: Callable[[str], bool] | None, seconds: float) -> bool:
-        """Wait up to ``seconds`` until ``awaited`` returns True for new output of the terminal.
+        """Wait until ``awaited`` returns True for new output of the terminal, at most ``seconds``.
 
         Once the terminal has been quiet for a while, ``awaited`` is also called with the text on
         its screen. If ``awaited`` is None, waits only until the terminal is quiet.
@@ -313,7 +315,7 @@ class AdoptedJob(Job):
 
 
 class Foreground:
-    """A command that a tool call is waiting for. Until it ends, the user can turn it into a job."""
+    """A command that a tool call is waiting for. The user can turn it into a background job."""
 
     def __init__(self, name: str, started_at: float) -> None:
         self.name = name
@@ -373,7 +375,7 @@ class MovedJob(Job):
 
     async def watch(self, put_blob: Callable[[bytes], str]) -> None:
         await asyncio.wait({self._ending})
-        # The run has captured the whole output, not only what came after the move.
+        # The run has captured the whole output, not only what came after the move to the background.
         self._capture = self._run.capture
         self._finish(put_blob)
         if not self._ending.cancelled():
@@ -478,7 +480,7 @@ class Jobs:
         return job
 
     def _list(self, job: Job, waiting: Coroutine[Any, Any, None]) -> None:
-        """Number a job, add it to the list, and keep only the newest ``MAX_ENDED`` ended jobs.
+        """Give a job a number, list it, and keep only the newest ``MAX_ENDED`` ended jobs.
 
         ``waiting`` is a coroutine that returns after the end of the job; it runs in its own task.
         """
@@ -506,7 +508,7 @@ class Jobs:
             raise ToolError(f"There is no job {number}. Jobs: {known}.") from None
 
     async def look(self) -> None:
-        """Have the build output of all running jobs copied from the sandbox into the project.
+        """Copy the build output of all running jobs from the sandbox into the project.
 
         Errors are logged.
         """
@@ -524,7 +526,7 @@ class Jobs:
             self._timer.cancel()
 
     def unreported(self) -> list[Job]:
-        """Return the jobs that ended without being stopped and whose end the model doesn't know.
+        """Return the ended jobs that were not stopped and of whose end the model doesn't know.
 
         They are in the order of their numbers.
         """

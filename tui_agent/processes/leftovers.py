@@ -28,7 +28,8 @@ from tui_agent.processes.watcher import WatchedCommand, end
 
 _SET_CHILD_SUBREAPER = 36
 _FORGOTTEN = 2.0
-"""Seconds after which an ended child is reaped here if the code that started it hasn't done so."""
+"""If a child has ended and the code that started it has not reaped it for this many seconds, it is
+reaped here."""
 
 _RECHECK_SECONDS = 0.05
 """Seconds after which a process without a mark is checked again. By then a starting process has its
@@ -40,7 +41,7 @@ _POLL = 1.0
 _NAME_CHARS = 60
 _ROUNDS = 5
 _ended: dict[int, float] = {}
-"""Ended children not yet reaped, each with the time (`time.monotonic`) at which it was first seen."""
+"""Ids of ended children not yet reaped, and when (`time.monotonic`) each was first seen."""
 
 _claimed: set[int] = set()
 """Ids of processes that were already attributed to a command. A process without a mark is
@@ -49,7 +50,7 @@ attributed to the first command that ends after its start."""
 
 @lru_cache(maxsize=1)
 def adopt_orphans() -> bool:
-    """Make this program the parent of orphans among its descendants.
+    """Make this program adopt the orphaned processes among its descendants.
 
     Returns False if the system can't do that. Only the first call has an effect.
     """
@@ -67,7 +68,7 @@ class Leftovers:
     """The processes that one command left running."""
 
     def __init__(self, leader: int, mark: str, pids: Sequence[int]) -> None:
-        """Begin with the processes ``pids`` that were found so far; more may be found later.
+        """Create the object for the processes ``pids`` found so far; more may be found later.
 
         ``leader`` is the id of the command's own process, which led their session; ``mark`` is the
         command's id in their environment.
@@ -75,7 +76,8 @@ class Leftovers:
         self._leader = leader
         self._mark = mark
         self.known = {pid: start_of(pid) for pid in pids}
-        """Process ids, each with the result of `start_of`; ended processes are removed."""
+        """Ids of the processes, each with its start time (see `start_of`). Ended processes are
+        removed."""
 
     def names(self, most: int = 5) -> str:
         names: list[str] = []
@@ -161,9 +163,9 @@ async def left_behind(leader: int, mark: str) -> Leftovers:
 
 
 def _look(leader: int, mark: str, children: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return which ``children`` of this program belong to a command, and which possibly do.
+    """Return those ``children`` of this program that belong to a command, and those that may.
 
-    A child possibly belongs to it if it has no mark and isn't in this program's session. Also reaps
+    A child may belong to it if it has no mark and isn't in this program's session. Also reaps
     children that ended some time ago.
     """
     # Adopted orphans are reaped here; other children are reaped by the code that started them.

@@ -88,7 +88,7 @@ def search_path(environ: Mapping[str, str] | None = None, outside: Path | None =
 
 
 def _is_of(project: Path | None, path: str) -> bool:
-    """Return True if there is a project, and a path or its link's target is in it."""
+    """Return True if there is a project, and a path or the target of its link is in the project."""
     if project is None:
         return False
     return is_inside(project, path) or Path(path).is_relative_to(real_path(project))

@@ -40,11 +40,11 @@ REPORT_INTERVAL = 0.05
 """Seconds between two reports of live output."""
 
 REPORT_BYTES = 16 * 1024
-"""Maximum bytes in one report of live output. If there is more, only the newest part is
-reported."""
+"""Maximum size, in bytes, of one report of live output. If there is more output, only the newest
+part is reported."""
 
 EXIT_GRACE_SECONDS = 0.1
-"""Maximum seconds to wait for the rest of the output after the command's own process has ended."""
+"""Maximum seconds to wait for the rest of the output once the command's own process has ended."""
 
 UNSTOPPABLE_SECONDS = 2.0
 """Maximum seconds to wait for the end of a process that was killed."""
@@ -55,8 +55,8 @@ _BURST_BYTES = 1024 * 1024
 """Number of bytes of output after which reading pauses."""
 
 _FLOOD_PAUSE_SECONDS = 0.015
-"""Seconds that reading pauses after each burst. As a result, a flood of output takes a tenth of a
-core, and the process that writes it has to wait."""
+"""Seconds that reading pauses after each burst, so that a flood of output takes only a tenth of a
+core. The process that writes it has to wait."""
 
 _DISCARD_PAUSE_SECONDS = 0.05
 """Seconds that reading pauses after each chunk of output that is discarded."""
@@ -82,14 +82,14 @@ class Watch:
         self._descriptor: int | None = None
         """The pipe to the watcher; None if it is not running."""
         self._reported: dict[str, str] = {}
-        """The last line about each running command, by the command's id. A new watcher receives all
-        of them."""
+        """The last line sent to the watcher about each running command, by the command's id. If a
+        new watcher is started, it receives all of them."""
         self._broken = False
 
     def report_running(
         self, mark: str, pid: int = 0, left: Mapping[int, int] | None = None
     ) -> None:
-        """Report a command whose processes must end with the program.
+        """Report to the watcher a command whose processes must end when the program ends.
 
         ``mark`` is the command's id, ``pid`` the id of its own process. Call this before the
         command starts, with ``pid`` 0, because the program may be killed right after the start, and
@@ -175,13 +175,13 @@ class Command:
     descriptors: tuple[int, ...] = ()
     ended: Callable[[str, int | None], Awaitable[str]] | None = None
     looked_at: Callable[[int], Awaitable[None]] | None = None
-    """Function of a job in the sandbox; None otherwise. It is awaited with the process id, and
-    copies the build output so far into the project."""
+    """Function of a job in the sandbox that is awaited with the process id, and copies the build
+    output so far into the project; None otherwise."""
     terminal: Terminal | None = None
     """The terminal for input and output; None if the command uses pipes."""
     wait_for_others: Callable[[], Awaitable[None]] | None = None
-    """Awaited after the end of the command's own process, until its other processes have ended;
-    None if these may keep running."""
+    """Function that is awaited after the command's own process has ended, and returns when its
+    other processes have ended, too. None if these may keep running."""
 
 
 @dataclass
@@ -198,17 +198,18 @@ class CommandRun:
     left: Leftovers | None = None
     """Processes still running after the end of the command; None if there are none."""
     job: int | None = None
-    """Number of the job that the processes still running are listed under; None if there are none."""
+    """Number of the job in which the processes that are still running are listed; None if there is
+    none."""
     pid: int = 0
     """Id of the command's own process; 0 before it starts."""
     limit: asyncio.Timeout | None = None
-    """The time limit while the command runs, else None; reschedule it to lift the limit."""
+    """The time limit while the command runs, otherwise None. To lift the limit, reschedule it."""
     listener: Callable[[bytes], None] | None = None
-    """Called with the output on the event loop's thread, in addition to other receivers."""
+    """Receives the output on the event loop's thread, in addition to other receivers."""
 
 
 class _Pipe:
-    """The reading end of a command's output, read by the event loop at a limited speed.
+    """The reading end of a command's output, which the event loop reads at a limited speed.
 
     Chunks are passed to ``sink``. After each burst, reading pauses for ``pause`` seconds.
     """
@@ -255,7 +256,7 @@ class _Pipe:
             self.ended.set()
 
     async def finish(self) -> None:
-        """Read the rest of an ended command's output, for `EXIT_GRACE_SECONDS` at most.
+        """Read the rest of an ended command's output, for at most `EXIT_GRACE_SECONDS`.
 
         If a background process keeps the pipe open, its later output is read and discarded, because
         a closed pipe would end that process at its next line.
@@ -277,14 +278,14 @@ class Reporter:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed(self, chunk: bytes) -> None:
-        """Add output; if too much is waiting, only the newest part is kept."""
+        """Add output to the next report. If too much is waiting, only the newest part is kept."""
         self._pending += chunk
         del self._pending[:-REPORT_BYTES]
         if self._timer is None:
             self._timer = self._loop.call_later(REPORT_INTERVAL, self.flush)
 
     def flush(self) -> None:
-        """Report the waiting output, except an incomplete character at its end."""
+        """Report the output that has not been reported yet, except an incomplete last character."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -336,7 +337,7 @@ class StartedCommand:
     mark: str
 
     async def heard(self) -> None:
-        """Read the rest of the output after the command's end; see `_Pipe.finish`."""
+        """Read the rest of the output after the command has ended; see `_Pipe.finish`."""
         for pipe in self.pipes:
             await pipe.finish()
 
@@ -364,7 +365,7 @@ def start(
     pause: float | None = None,
     stdin: IO[bytes] | int = subprocess.DEVNULL,
 ) -> StartedCommand:
-    """Start a command; call it on the event loop's thread.
+    """Start a command. Call this method on the event loop's thread.
 
     Nothing is awaited, so a cancelled caller can't leave a half-started command.
 

@@ -16,7 +16,7 @@ PROC = Path("/proc")
 
 
 def members(leader: int, mark: str) -> list[int]:
-    """Return the ids of living processes in the session ``leader`` or with the given mark."""
+    """Return the ids of living processes that are in the session ``leader`` or have the mark."""
     return [pid for pid in _processes() if session_of(pid) == leader or mark_of(pid) == mark]
 
 
@@ -41,7 +41,7 @@ def children_of(pid: int) -> list[int]:
         for task in os.listdir(tasks):  # noqa: PTH208 - paths are slow to make
             found += map(int, (tasks / task / "children").read_bytes().split())
     except OSError:
-        # Not every kernel has these lists, and a thread may end meanwhile.
+        # Not every kernel provides these lists of children, and a thread may end meanwhile.
         parent = [str(pid).encode()]
         return [other for other in _processes() if _fields(other)[1:2] == parent]
     return found
@@ -59,7 +59,7 @@ def descendants(pids: Iterable[int]) -> list[int]:
 
 
 def start_of(pid: int) -> int:
-    """Return the start time of a process in clock ticks since boot; 0 for no such process."""
+    """Return the start time of a process in clock ticks since boot; 0 if it doesn't exist."""
     fields = _fields(pid)
     if len(fields) > 19:
         return int(fields[19])
@@ -106,12 +106,12 @@ def state_of(pid: int) -> str:
 
 
 def zombies_among(pids: Iterable[int]) -> list[int]:
-    """Return which of the processes are zombies (ended but not reaped)."""
+    """Return those of the processes that are zombies (ended but not reaped)."""
     return [pid for pid in pids if _fields(pid)[:1] == [b"Z"]]
 
 
 def reap(pids: Iterable[int]) -> None:
-    """Reap each of the processes that is an ended child of this program; ignore the others."""
+    """Reap those of the processes that are ended children of this program."""
     for pid in pids:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)

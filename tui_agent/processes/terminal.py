@@ -24,19 +24,20 @@ log = logging.getLogger(__name__)
 
 COLUMNS = 80
 ROWS = 24
-"""Size of the terminal. It fits in most users' terminals, so that a user can take it over."""
+"""Size of the terminal. Most users' terminals are at least as large, so that a user can take it
+over."""
 KIND = "linux"
 """The value of ``TERM``: a kind of terminal whose sequences `TerminalScreen` understands."""
 
 MAX_TYPED_BYTES = 4_000
-"""Maximum bytes typed at once. The kernel drops any more that the program doesn't read in time."""
+"""Maximum bytes typed at once. The kernel drops any more if the program doesn't read in time."""
 
 MAX_PENDING_BYTES = 16 * 1024
 """Maximum bytes of output waiting to be drawn; older output is dropped. Drawing this amount takes
 up to 0.1 s."""
 
 MAX_HIGHLIGHTED = 5
-"""Number of highlighted parts above which they count as decoration and aren't listed."""
+"""If more parts than this are highlighted, they count as decoration and aren't listed."""
 
 KEYS: Mapping[str, str] = {
     "enter": "\r", "tab": "\t", "esc": "\x1b", "escape": "\x1b", "backspace": "\x7f", "space": " ",
@@ -46,7 +47,7 @@ KEYS: Mapping[str, str] = {
     "f1": "\x1b[[A", "f2": "\x1b[[B", "f3": "\x1b[[C", "f4": "\x1b[[D", "f5": "\x1b[[E",
     "f6": "\x1b[17~", "f7": "\x1b[18~", "f8": "\x1b[19~", "f9": "\x1b[20~", "f10": "\x1b[21~",
 }  # fmt: skip
-"""Names of keys, as written in ``<…>``, and the characters that each key sends."""
+"""Names of keys, as written in ``<…>``, and the characters that a terminal receives for each."""
 
 _NO_TEXT = LazyPattern(r"\x1b\[{1,2}[0-9;]*[A-Za-z~]|[\x00-\x08\x0b-\x1f\x7f]")
 _KEY = LazyPattern(r"<(?:(?:c|ctrl)-([a-z@\[\\\]^_])|([a-z0-9-]{2,9}))>", re.IGNORECASE)
@@ -106,7 +107,7 @@ class Terminal:
         self._keyboard: int | None = None
 
     def connect(self, descriptor: int) -> None:
-        """Use this program's end of the pseudo-terminal for typing.
+        """Use ``descriptor``, this program's end of the pseudo-terminal, for typing.
 
         A duplicate is kept, because the reader of the output may close ``descriptor`` first.
         """
@@ -184,7 +185,7 @@ class Terminal:
         return screen
 
     def _answer(self, data: str) -> None:
-        """Send the screen's answer to a program's request, such as for the cursor position."""
+        """Send the screen's answer to a program's request, for example for the cursor position."""
         with contextlib.suppress(ToolError):  # the program in the terminal is ending
             self._write(data.encode())
 

@@ -18,7 +18,7 @@ MAX_JOINED = 32
 
 @frozen
 class Part:
-    """Adjacent cells of a row. Either all of them stand out, or none does."""
+    """Adjacent cells of a row. Either all of them are highlighted, or none is."""
 
     text: str
     stands_out: bool
@@ -52,10 +52,10 @@ class TerminalScreen(pyte.Screen):
         return [_text(self._cells(row)) for row in range(self.lines)]
 
     def parts(self, *, cursor: bool = False) -> list[list[Part]]:
-        """Return each row as parts that stand out or don't.
+        """Return each row as a list of parts, which are highlighted or not.
 
-        Cells with reversed colours stand out, and so does text whose background colour no other text
-        has. With ``cursor``, the cursor also stands out.
+        Cells with reversed colours count as highlighted, and so does text whose background colour
+        no other text has. With ``cursor``, the cursor's cell also counts as highlighted.
         """
         rare = self._rare_colours()
         found = []

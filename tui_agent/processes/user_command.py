@@ -49,7 +49,7 @@ async def run_with_input(command: Command, given: bytes) -> tuple[int, bytes, by
         if len(data) > MAX_OUTPUT:
             flooded.set()
 
-    # A file instead of a pipe, because the command might not read its input.
+    # The input is a file, not a pipe, because the command might not read it.
     with tempfile.TemporaryFile() as stdin:
         stdin.write(given)
         stdin.seek(0)

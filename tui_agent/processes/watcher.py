@@ -24,7 +24,7 @@ _POLL = 0.02
 
 @frozen
 class WatchedCommand:
-    """A command whose processes must be ended.
+    """A command whose processes the watcher must end when the program ends.
 
     ``leader`` is the id of its own process, which leads its session; 0 before the start. ``left``
     is None while the command runs, later the processes that it left running, with their start
@@ -36,7 +36,7 @@ class WatchedCommand:
 
 
 def main() -> None:
-    """Read lines for `take` until the end of input, then end the commands that are still running."""
+    """Read lines for `take` until the input ends, then end the commands that are still running."""
     os.setsid()
     os.chdir("/")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def take(watched: dict[str, WatchedCommand], words: list[str]) -> None:
-    """Apply one line of input, as words, to the watched commands, which are stored by mark.
+    """Apply one line of input, split into words, to the watched commands, stored by mark.
 
     ``+ mark 0``: the command is about to start; ``+ mark pid``: it runs; ``& mark pid pid:start
     ...``: it has ended and left these processes running; ``- mark``: it has ended with all of them.
@@ -95,7 +95,7 @@ def end(watched: dict[str, WatchedCommand]) -> set[int]:
 
 
 def _found(watched: dict[str, WatchedCommand]) -> Iterator[tuple[int, list[int]]]:
-    """Yield, for each command, the process group to signal (0 for none) and its processes' ids."""
+    """Yield, for each command, the process group to signal (0 for none) and its process ids."""
     for mark, command in watched.items():
         if command.left is None:
             yield command.leader, members(command.leader or -1, mark)

@@ -53,11 +53,13 @@ _HIGH_RUN = LazyPattern(rb"[\x80-\xff]+")
 _HIGH_WORD = LazyPattern(r"[^\W\d_]*[^\x00-\x7f][^\W\d_]*")
 _INSIDE_WORD = LazyPattern(r"(?<=[^\W\d_])[^\w\s\x00-\x7f’·–—­°][^\W\d_]")
 _UMLAUTS = frozenset("äöüÄÖÜß")
-"""Letters beyond ASCII that are common in German."""
+"""Letters beyond ASCII that are common in German. If a text contains only these, its runs of bytes
+over 127 may be longer than `_MIXED_RUN`."""
 _WORDS = frozenset("àÀéÉèÈóÓòöÖåÅøØáÁíÍúÚôêëßæÆ")
 """Letters beyond ASCII that can be a word of their own in a western language."""
 _MIXED_RUN = 2
-"""Mean length of runs of bytes over 127 below which a text seems to be in a western language."""
+"""If runs of bytes over 127 are shorter than this, on average, a text seems to be in a western
+language."""
 _GUESSED_BYTES = 6
 """Minimum number of bytes over 127 that is needed to guess an encoding other than windows-1252."""
 _EVIDENCE_BYTES = 8_192
@@ -264,7 +266,7 @@ def odd_bytes_shown(text: str) -> str:
 
 
 def with_odd_bytes(text: str, shown_from: str) -> str | None:
-    """Return ``text`` with each U+FFFD replaced by the undecodable byte that it stands for.
+    """Return ``text`` with each U+FFFD replaced with the undecodable byte that it stands for.
 
     A model sees the undecodable bytes of the original, ``shown_from``, as U+FFFD, and repeats these
     in the changed ``text``. A text without U+FFFD is returned unchanged. Returns None if ``text``

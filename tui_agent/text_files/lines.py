@@ -14,7 +14,10 @@ def lines_of(text: str) -> list[str]:
 
 
 def numbered(text: str) -> list[str]:
-    """Return a text's lines as tools show them: number from 1, tab, line without end spaces."""
+    """Return a text's lines as tools show them: number, tab, line without trailing spaces.
+
+    The numbers begin at 1.
+    """
     return [f"{number}\t{line.rstrip()}" for number, line in enumerate(lines_of(text), 1)]
 
 

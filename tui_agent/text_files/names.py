@@ -22,7 +22,7 @@ _INVISIBLE = LazyPattern(
 )
 """Matches invisible characters, as they are and as `listed_name` shows them."""
 _READ_OTHERWISE = ("<super>", "<sub>", "<circle>", "<square>", "<fraction>")
-"""Kinds of characters that mean something else in their simpler form: ``²``, ``①`` and ``½``."""
+"""Kinds of characters whose simpler forms mean something else, such as ``²``, ``①`` and ``½``."""
 _BLANK = LazyPattern(r"\s")
 
 

@@ -16,13 +16,13 @@ from tui_agent.lazy import LazyPattern, frozen
 
 KINDS = ("code", "markdown", "raw")
 NEW_CELL = 0
-"""Value of `Cell.number` for a new cell, whose first line contains no number."""
+"""Value of `Cell.number` for a new cell, that is, one whose first line contains no number."""
 OUTPUT_MARK = "#: "
-"""Begins each line of a cell's outputs."""
+"""Prefix of each line of a cell's outputs."""
 MAX_OUTPUT_LINES = 30
 """Maximum number of lines shown of a cell's outputs."""
 MAX_OUTPUT_LINE = 300
-"""Maximum characters shown of a line of output."""
+"""Maximum characters shown of a line of a cell's output."""
 _WITH_IDS = (4, 5)
 """First version of the notebook format in which cells have ids."""
 _HEAD = LazyPattern(r"# %% (?:\[(\d{1,6})\] )?(code|markdown|raw)")
@@ -96,7 +96,7 @@ class Notebook:
 
 
 def opened(name: str, raw: str) -> Notebook | None:
-    """Return the notebook in a file with this name and JSON text.
+    """Return the notebook for a file's name and its JSON text.
 
     Returns None if the name doesn't end in ``.ipynb``, if the JSON text is not a notebook with
     cells, or if a cell contains lines that look like this module's marks.

@@ -20,15 +20,15 @@ from tui_agent.text_files.encodings import (
 )
 
 MAX_COUNTED_BYTES = 512 * 1024 * 1024
-"""Maximum bytes after the returned lines that are read to count the file's remaining lines."""
+"""Maximum number of bytes read after the returned lines to count the file's remaining lines."""
 MAX_WINDOW_CHARS = 1_000_000
-"""Number of characters after which one read returns no more lines."""
+"""One read returns no further lines after this many characters."""
 
 _MAX_WIDE_BYTES = 64 * 1024 * 1024
 """Maximum size, in bytes, of a UTF-16 or UTF-32 file that lines can be read from."""
 _CHUNK = 1024 * 1024
 _CUT_NOTE = 30
-"""Number of characters of a cut line that are reserved for the note on what was cut."""
+"""Number of characters of a cut line that are reserved for the note on the omitted part."""
 
 
 @frozen

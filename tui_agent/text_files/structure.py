@@ -17,7 +17,8 @@ from tui_agent.text_files.notebook import KINDS, is_source
 from tui_agent.word_lists import in_order
 
 MAX_CHARS = 2_000_000
-"""Maximum length, in characters, of a text that is checked. A longer text would take seconds."""
+"""Maximum length, in characters, of a text that is checked. Checking a longer one would take
+seconds."""
 
 _COMMENTED = in_order(
     """
@@ -202,7 +203,7 @@ def _yaml(text: str) -> Invalid | None:
     if _TEMPLATE.search(text):
         return None
     try:
-        # Only syntax is checked: tags that other programs define are not errors.
+        # Only the syntax is checked, because tags that other programs define are not errors.
         for _event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             pass
     except yaml.YAMLError as error:

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 _DONE = "You are logged in. You can close this page and go back to the terminal."
 _REFUSED = "The login was refused. You can close this page."
 _LONGEST_LINE = 16 << 10
-"""Maximum bytes of the request's first line."""
+"""Maximum length, in bytes, of the first line of the browser's request."""
 
 
 class Callback:

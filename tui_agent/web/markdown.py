@@ -17,7 +17,7 @@ _NOISE = (
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _CONTENT = "main, article, [role=main]"
 _MAIN_SHARE = 0.3
-"""Minimum share of the page's text that its main part must contain for the rest to be omitted."""
+"""If the main part contains less than this share of a page's text, the whole page is used."""
 _LANGUAGE = re.compile(r"\b(?:language|lang|highlight(?:-source)?|brush:)-?\s*([\w+#-]+)")
 _BLANK_LINES = re.compile(r"\n\s*\n(?:\s*\n)+")
 

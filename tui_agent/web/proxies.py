@@ -24,7 +24,7 @@ _SCHEMES = {
     "socks5": "socks5",
     "socks5h": "socks5h",
 }
-"""Schemes that a proxy's URL may have, each with the scheme used for connections. Desktops write
+"""Schemes that a proxy's URL may have, each with the scheme that is used to connect. Desktops write
 ``socks`` for SOCKS 5."""
 _HOST = LazyPattern(r"[a-z0-9_]([a-z0-9_.-]{0,252}[a-z0-9_.])?")
 _PATTERN = LazyPattern(r"<local>|[a-z0-9_.*?-]+")
@@ -132,7 +132,7 @@ def read_proxies(environ: Mapping[str, str]) -> Proxies:
         if value := _variable(environ, f"{name}_proxy"):
             named[name] = value
     if "REQUEST_METHOD" in environ and not environ.get("http_proxy"):
-        named.pop("http", None)  # in CGI programs, set by the visitor's Proxy header (httpoxy)
+        named.pop("http", None)  # in CGI programs, the visitor's Proxy header sets this (httpoxy)
     excepted = _variable(environ, "no_proxy")
     if not named and sys.platform == "darwin":
         named, excepted = _system_proxies()
@@ -275,7 +275,7 @@ def _split(url: str) -> SplitResult | None:
 
 
 def _shown(value: str) -> str:
-    """Return a variable's value for a message: without user and password, and cut if long."""
+    """Return a variable's value as messages show it: without user and password, and cut if long."""
     hidden = re.sub(
         r"(?<=//)[^/]*@", "…@", value if "://" in value else re.sub(r"^.*@", "…@", value)
     )

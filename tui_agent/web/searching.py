@@ -28,7 +28,7 @@ _LINE_CHARS = 160
 _TEXT_LINES = 2
 """Maximum number of lines shown of a page's text."""
 _READ_CHARS = 2_000
-"""Number of characters after which a page's title or text is not parsed any further."""
+"""Maximum number of characters parsed of a page's title or text."""
 _SAID_CHARS = 200
 _TEXT_FIELDS = ("content", "description", "highlights", "text", "snippet", "summary")
 _DAY_FIELDS = ("published_date", "publishedDate", "page_age")
@@ -36,7 +36,7 @@ _ERROR_FIELDS = ("error", "detail", "message")
 _MARKUP = LazyPattern(r"</?(?:strong|b|em|i|mark|span|br|p)\b[^<>]{0,80}>", re.IGNORECASE)
 _CONTROLS = LazyPattern(r"[\x00-\x1f\x7f-\x9f]+")
 _RANGES = ((1, "day"), (31, "month"))
-"""SearXNG's time ranges below a year: the number of days and the name of each."""
+"""SearXNG's time ranges shorter than a year: the number of days, and the name of each."""
 
 
 @frozen
@@ -95,7 +95,7 @@ class Searcher(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the service to which the words are sent, shown when asking for permission."""
+        """Name of the service that receives the search words; the permission question shows it."""
         ...
 
     async def search(self, query: WebQuery) -> Found:
@@ -112,7 +112,7 @@ class SearchApi:
 
     title: str
     request: Callable[[WebQuery, WebAddress, str], WebRequest]
-    """Returns the request for a query, given the service's address and the API key."""
+    """Function that creates the request for a query, from the service's address and the API key."""
     address: str = ""
     """The service's public address; "" if the settings have to contain an address."""
     variables: tuple[str, ...] = ()
@@ -258,7 +258,7 @@ APIS: Mapping[str, SearchApi] = {
 settings have an address, otherwise the first service with an API key."""
 
 BY_MODEL = frozenset({"auto", "model"})
-"""Values of the setting ``service`` with which the model's provider may do the search."""
+"""Values of the setting ``service`` that allow the model's provider to do the search."""
 
 
 # -- choice of the service -------------------------------------------------------------------------
@@ -319,7 +319,7 @@ def _service(
         return None
     address = read_address(place)
     if settings.address:
-        # The user set the address, so the host may be on this machine or its network.
+        # The user set this address, so the host may be on this machine or in a local network.
         fetch = fetch.reaching([address.host])
     web = WebClient(fetch)
     if not api.variables:
@@ -339,7 +339,7 @@ def _service(
 def found_in(said: object, query: WebQuery) -> Found:
     """Return the pages in a service's decoded JSON answer that fit the query.
 
-    The note names SearXNG's engines that did not answer.
+    The note in the result names SearXNG's engines that did not answer.
     """
     answer = as_dict(said)
     rows = objects(answer.get("results")) or objects(as_dict(answer.get("web")).get("results"))
@@ -356,9 +356,10 @@ def found_in(said: object, query: WebQuery) -> Found:
 
 
 def pages_of(rows: Iterable[Mapping[str, Any]], query: WebQuery) -> tuple[FoundPage, ...]:
-    """Return the pages in a service's rows that fit the query, at most ``MAX_PAGES``, in order.
+    """Return the pages in a service's result rows that fit the query, at most ``MAX_PAGES``.
 
-    If several rows have the same address, the first one with a text is used.
+    The rows' order is kept. If several rows have the same address, the first one with a text is
+    used.
     """
     pages: dict[str, FoundPage] = {}
     for row in rows:

@@ -43,13 +43,14 @@ DESCRIPTION_CHARS = 1_024
 """Maximum length of a skill's description, in characters, according to the Agent Skills
 specification."""
 FALLBACK_CHARS = 80
-"""Number of characters of its text that describe a Claude Code skill without a description."""
+"""If a Claude Code skill has no description, this many characters of its text are used instead."""
 LIST_TOKENS = 2_000
-"""Maximum size of the list of skills in the head, in tokens."""
+"""Maximum size of the list of skills in the request head, in tokens."""
 LIST_SHARE = 0.015
 """Maximum size of the list of skills, as a share of the context window."""
 _SHORTEST = 40
-"""If cut descriptions would be shorter than this, in characters, skills are left out instead."""
+"""Minimum length, in characters, of descriptions in a shortened list of skills. If they would have
+to be shorter, skills are left out instead."""
 
 _SKILL_FIELDS = frozenset(
     [
@@ -66,16 +67,16 @@ _SKILL_FIELDS = frozenset(
         "version",
     ]
 )
-"""Front matter fields of a skill that are used or silently ignored; all others are reported."""
+"""Front matter fields of a skill that are used or silently ignored. All others are reported."""
 _NAME = LazyPattern(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
 
 NAMED_PROBLEMS = 3
-"""Maximum number of problems in one notice."""
+"""Maximum number of problems that one notice names."""
 
 MAX_AGENTS = 20
-"""Maximum number of agents listed in the head."""
+"""Maximum number of agents listed in the request head."""
 AGENT_CHARS = 200
-"""Maximum length of an agent's description in the head, in characters."""
+"""Maximum length of an agent's description in the request head, in characters."""
 
 
 def load_skills(
@@ -102,7 +103,7 @@ def load_skills(
 def list_skills(
     skills: Iterable[Skill], intro: str, budget: int, count: Callable[[str], int]
 ) -> str:
-    """Return the head's section that lists skills, in about ``budget`` tokens.
+    """Return the section of the request head that lists skills, in about ``budget`` tokens.
 
     Returns "" if there are no skills. ``intro`` is the text above the list. If the list doesn't
     fit, all descriptions are cut to the same length. If that is not enough, skills at the end are
@@ -247,7 +248,7 @@ def _as_skill(command: UserCommand) -> Skill:
 
 @frozen
 class Sources:
-    """The folders, settings and memory that a session's knowledge is loaded from.
+    """The folders, settings and memory from which a session's knowledge is loaded.
 
     ``instructions`` are the paths and globs in the setting ``instructions``. ``order`` are names of
     main instruction files, preferred first. ``memory_tokens`` is the maximum size of the project's
@@ -302,7 +303,7 @@ class Knowledge:
         self.specs: tuple[AgentSpec, ...] = ()
         """The available agents, built-in ones first."""
         self.rows: tuple[CommandRow, ...] = ()
-        """Completions after a slash: commands, and skills as ``skill:NAME``."""
+        """The completions offered after a slash: commands, and skills as ``skill:NAME``."""
         self.memory: tuple[MemoryLine, ...] = ()
         self._notes: tuple[str, ...] = ()
         self._has_held_back = False
@@ -311,7 +312,7 @@ class Knowledge:
         """Problems of the last load: a sentence for each file that could not be used."""
         self._said = SayOnce()
         self.offers_skills: bool | None = None
-        """Whether the head contains the skill tool; None before the first load.
+        """Whether the request head contains the skill tool; None before the first load.
 
         Later loads don't change this, even if a git checkout adds or removes skills, because a
         change of the tools would lose the prompt cache.
@@ -355,7 +356,7 @@ class Knowledge:
             )
             notes = _notes_of(folders.project, problems, gate)
             memory = _lines_of(self._sources.memory, problems)
-            # Assigned together, so that a head rendered meanwhile is consistent.
+            # Assigned together, so that a request head rendered meanwhile is consistent.
             self.skills = skills
             self.commands = commands
             self.instructions = instructions
@@ -420,7 +421,7 @@ class Knowledge:
 
     @property
     def rules_for_paths(self) -> tuple[str, ...]:
-        """Names of rule files that are read only when the model uses a file they apply to."""
+        """Names of rule files that are read only when the model uses a file that they are for."""
         if self._instructions is None:
             return ()
         return self._instructions.for_paths
@@ -428,7 +429,7 @@ class Knowledge:
     # -- contents -------------------------------------------------------------------------------------------
 
     def primary(self, mode: str) -> AgentSpec | None:
-        """Return the primary agent whose name is ``mode``; None for a built-in or unknown mode."""
+        """Return the primary agent named ``mode``; None if the mode is built in or unknown."""
         return self.primaries.get(mode)
 
     @property
@@ -439,8 +440,8 @@ class Knowledge:
     def nearby(self, paths: Sequence[str], shown: set[str]) -> tuple[Instruction, ...]:
         """Return the instructions for ``paths`` that the model doesn't have yet.
 
-        ``paths`` are relative to the project. The model already has the instructions in the head,
-        and those whose names are in ``shown``. Reads files.
+        ``paths`` are relative to the project. The model already has the instructions in the request
+        head, and those whose names are in ``shown``. Reads files.
         """
         if self._instructions is None:
             return ()
@@ -454,7 +455,7 @@ class Knowledge:
     def sections(
         self, window: int, count: Callable[[str], int], *, subagents: bool = False
     ) -> tuple[str, ...]:
-        """Return the head's sections: skills, agents, instructions, memory and notes.
+        """Return the sections of the request head: skills, agents, instructions, memory and notes.
 
         ``window`` is the context window in tokens, which limits the list of skills; ``count``
         returns the tokens of a text. Agents from files are listed only with ``subagents``. Built-in
@@ -478,7 +479,7 @@ class Knowledge:
     def memory_section(
         self, lines: Sequence[MemoryLine], count: Callable[[str], int]
     ) -> MemorySection:
-        """Return the head's section with lines of the memory, at most ``memory_tokens`` long."""
+        """Return the request head's section with memory lines, at most ``memory_tokens`` long."""
         room = 0
         if self._sources is not None:
             room = self._sources.memory_tokens

@@ -72,8 +72,8 @@ _WAYS = {
     ),
     "Pi": Slots(joins_words=True),
 }
-"""The rules of other programs, derived from the requests that they send for given files and
-arguments."""
+"""How other programs replace placeholders, found out from the requests that they send for given
+files and arguments."""
 
 
 @frozen

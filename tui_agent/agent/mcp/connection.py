@@ -81,9 +81,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_BYTES = 1_000_000
-"""Maximum size of a server's log, in bytes. A larger one is cut to its newer half."""
+"""Maximum size of a server's log, in bytes. A larger log is cut to its newer half."""
 DROPPED = "[older lines were dropped: the log is limited to 1 MB]\n"
-"""First line of a log that was cut."""
+"""First line of a log file from which older lines were cut off."""
 _CHUNK = 65_536
 """Number of bytes read from a server's standard error at once."""
 
@@ -94,7 +94,7 @@ MAX_PAGES = 50
 """Maximum number of pages requested for one list. A server might never return the last page."""
 
 MAX_NOISE = 500
-"""Number of characters that are logged of a line that is not an MCP message."""
+"""Maximum number of characters that are logged of a line that is not an MCP message."""
 
 SSE_SECONDS = 24 * 3600.0
 """Read timeout of SSE, in seconds. It is long, because servers are silent between requests."""
@@ -113,7 +113,7 @@ _NOT_STREAMABLE = frozenset(
 """HTTP statuses by which servers that support only SSE refuse streamable HTTP."""
 
 _LOST = frozenset({"Session terminated", "Connection closed"})
-"""The SDK's error messages for a lost connection."""
+"""The SDK's error messages that mean that the connection is lost."""
 
 
 class ServerLog:
@@ -244,11 +244,12 @@ class _MessageHandler:
     """True once the protocol is initialized. If the connection ends earlier, the start failed."""
 
     open_questions: int = 0
-    """Number of the server's questions that the user has not answered yet."""
+    """Number of questions from the server that the user has not yet answered."""
     problems: list[str] = field(default_factory=list)
     """Sentences for the user about tools that can't be offered, or a server that offers nothing."""
     waiting: set[asyncio.Timeout] = field(default_factory=set)
-    """Timeouts of the requests in progress. Suspended while the user answers the server's question."""
+    """Timeouts of the requests in progress. They don't run while the user answers a server's
+    question."""
 
     @asynccontextmanager
     async def time_limit(self, seconds: float) -> AsyncIterator[None]:
@@ -523,7 +524,8 @@ class _RepairedStream:
         self._stream = stream
         self._handler = handler
         self._read: deque[SessionMessage] = deque()
-        """Messages read but not returned yet, because one line contained several messages."""
+        """Messages that were read but not yet returned, because one line contained several
+        messages."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

@@ -24,7 +24,7 @@ PutBlob = Callable[[bytes], str]
 
 
 class Reader:
-    """Converts the content of one answer. Create a new reader for each answer.
+    """Converts the content of one answer of a server. Create a new reader for each answer.
 
     ``put_blob`` stores an image and returns its hash. Without ``vision``, images are only mentioned
     in the text.

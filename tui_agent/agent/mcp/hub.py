@@ -1,10 +1,10 @@
-"""Owns a project's MCP servers: starts and stops them, and decides which tools the head contains.
+"""Owns a project's MCP servers: starts and stops them, and decides which tools are offered.
 
-A project's sessions share the hub; ``cli.extensions`` creates and closes it. The hub also returns
-the servers' prompts, resources and states. ``prompt_head`` decides when a head (the part of each
-request before the conversation) is rendered, and records which tools a session's model knows.
-``server`` runs one server, ``tools`` defines the tools for the model. The code that runs servers is
-imported only if there are any.
+The tools are offered in the request head (the part of each request before the conversation). A
+project's sessions share the hub; ``cli.extensions`` creates and closes it. The hub also returns the
+servers' prompts, resources and states. ``prompt_head`` decides when a request head is rendered, and
+records which tools a session's model knows. ``server`` runs one server, ``tools`` defines the tools
+for the model. The code that runs servers is imported only if there are any.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ that, a single tool replaces them: it lists them, and loads their parameters whe
 them."""
 
 LIST_SHARE = 0.03
-"""Maximum share of the context window for the list of tools to load. Details are left out of the
-list until it fits."""
+"""Maximum share of the context window for the list of tools that the model can load. Details are
+left out of the list until it fits."""
 
 INSTRUCTION_SHARE = 0.02
 """Maximum share of the context window for the instructions of one server."""
@@ -107,10 +107,10 @@ class McpHub:
 
     @property
     def joins_always(self) -> bool:
-        """Whether the tools of servers that become ready late are always added to the head.
+        """Whether a new request head is rendered whenever a late server offers its tools.
 
-        True if no user can reload the head. If False, ``prompt_head`` renders a new head for such
-        tools only while that is cheap.
+        True if there is no user who could reload the head. If False, ``prompt_head`` renders a new
+        head for such tools only while that is cheap.
         """
         return self._patience.settle is None
 
@@ -222,10 +222,10 @@ class McpHub:
         await self.restart(name)
 
     def switch(self, name: str, tool: str, *, on: bool) -> McpServerSettings:
-        """Turn a tool on or off from the next head on. Returns the server's changed settings.
+        """Turn a tool on or off, and return the server's changed settings.
 
-        For a project's server, the change lasts until the program ends. For one of the user's own
-        servers, the caller saves the settings.
+        The change applies from the next request head on. For a project's server, the change lasts
+        until the program ends. For one of the user's own servers, the caller saves the settings.
         """
         server = self._server(name)
         try:
@@ -280,7 +280,7 @@ class McpHub:
         return (*self._tools.values(), McpSearchTool((), lambda: self._tools, "numbers"))
 
     def offered(self, window: int, count: Callable[[ToolSchema], int]) -> tuple[Tool[Any], ...]:
-        """Return the tools for a head that is rendered now: the tools of all ready servers.
+        """Return the tools for a request head that is rendered now: the tools of all ready servers.
 
         The tools of servers with the setting ``schemas`` "on_demand" are replaced by a single tool
         that lists them and loads their parameters. The tools of servers with "auto" are replaced,
@@ -315,7 +315,7 @@ class McpHub:
         return McpSearchTool(listed, lambda: self._tools, "numbers")
 
     def _on_demand(self, window: int, count: Callable[[ToolSchema], int]) -> set[str]:
-        """Return the names of the servers whose tools the model must load when it needs them."""
+        """Return the names of the servers whose tools the model must load before it calls them."""
         later: set[str] = set()
         auto: set[str] = set()
         tokens = 0
@@ -341,13 +341,13 @@ class McpHub:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the servers were started, and none is still starting or waiting for a login."""
+        """Whether the servers were started, and are neither starting nor waiting for a login."""
         opening = {ServerState.STARTING, ServerState.LOGIN}
         states = {server.state for server in self._servers.values()}
         return self._started and states.isdisjoint(opening)
 
     def sections(self, window: int, count: Callable[[str], int]) -> tuple[str, ...]:
-        """Return the sections of the head with the instructions from servers that are ready.
+        """Return the request head's sections with the instructions of servers that are ready.
 
         ``window`` is the context window in tokens, ``count`` returns the tokens of a text.
         """
@@ -473,7 +473,7 @@ class McpHub:
         return chosen[-1].asker if chosen else None
 
     def _server_changed(self, server: McpServer, state: ServerState | None = None) -> None:
-        """Handle a change of a server's state or tools, and notify the user and the watchers.
+        """Handle a change of a server's state or tools: notify the user, and call the watchers.
 
         ``state`` is the new state, None if it is unchanged.
         """
@@ -510,7 +510,7 @@ class McpHub:
             tools_came(server.name, names)
 
     def _collect(self) -> None:
-        """Rebuild the table of all servers' tools by name. Tools keep their earlier names."""
+        """Rebuild the table of all servers' tools, by name. Tools keep their earlier names."""
         tools: dict[str, McpTool] = {}
         for server in self._servers.values():
             for info in sorted(server.offer.tools, key=lambda info: info.name):
@@ -550,7 +550,10 @@ def _tool_row(tool: McpTool, count: Callable[[ToolSchema], int]) -> McpToolRow:
 
 
 def _section(server: McpServer, window: int, count: Callable[[str], int]) -> str:
-    """Return a ready server's instructions as a head section, shortened to fit; "" for none."""
+    """Return the request head's section with a server's instructions, shortened if necessary.
+
+    Returns "" if the server is not ready or has no instructions.
+    """
     text = server.offer.instructions.replace(f"</{_SECTION}", f"<\\/{_SECTION}")
     if not text or not server.is_ready:
         return ""

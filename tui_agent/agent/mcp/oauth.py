@@ -127,7 +127,7 @@ class TokenFile:
         )
 
     async def get_client_info(self) -> "OAuthClientInformationFull | None":
-        """Return the client registration; None if there is none, or it is for another port."""
+        """Return the client registration; None if there is none, or if it is for another port."""
         from mcp.shared.auth import OAuthClientInformationFull
 
         if self.usable_port is not None and self.port() != self.usable_port:

@@ -116,7 +116,7 @@ class ServerState(StrEnum):
     DISABLED = "disabled"
     STARTING = "starting"
     LOGIN = "login"
-    """Waiting for the user to log in with a browser."""
+    """The server waits for the user to log in with a browser."""
     READY = "ready"
     FAILED = "failed"
     STOPPED = "stopped"
@@ -155,7 +155,7 @@ class PromptArgument:
 
     @property
     def usage(self) -> str:
-        """The argument in a usage line: ``NAME``, or ``[NAME]`` if it is optional."""
+        """The argument as a usage line shows it: ``NAME``, or ``[NAME]`` if it is optional."""
         return self.name.upper() if self.required else f"[{self.name.upper()}]"
 
 
@@ -175,11 +175,11 @@ class McpPrompt:
 
     @property
     def usage(self) -> str:
-        """The arguments in a usage line: ``SUBJECT [STYLE]``."""
+        """The arguments as a usage line shows them: ``SUBJECT [STYLE]``."""
         return " ".join([row.usage for row in self.arguments])
 
     def missing(self, text: str) -> tuple[str, ...]:
-        """Return the required arguments missing from ``text``, in the form of ``usage``."""
+        """Return the required arguments that are missing from ``text``, written as in ``usage``."""
         given = self.values(text)
         needed = [row for row in self.arguments if row.required]
         return tuple(row.usage for row in needed if row.name not in given)
@@ -262,7 +262,8 @@ class LoginState(StrEnum):
     """Whether the user has logged in to an MCP server."""
 
     NONE = "none"
-    """Not logged in, or no login is needed (a local program, or credentials in the settings)."""
+    """The user is not logged in, or no login is needed (a local program, or credentials in the
+    settings)."""
     WAITING = "waiting"
     SIGNED_IN = "signed in"
 
@@ -289,14 +290,15 @@ class McpServerStatus:
     resources: tuple[McpResource, ...] = ()
     templates: tuple[McpResource, ...] = ()
     instructions: str = ""
-    """The server's instructions for the model as they appear in the head, perhaps shortened."""
+    """The server's instructions for the model as they appear in the request head, perhaps
+    shortened."""
     instruction_tokens: int = 0
     on_demand: bool = False
     """Whether the model must load the parameters of the server's tools before it can call them."""
     messages: tuple[ServerMessage, ...] = ()
     """The server's newest messages, oldest first."""
     log_level: LogLevel = "warning"
-    """The lowest severity of the messages requested from the server."""
+    """The lowest severity of the messages that the program requests from the server."""
     restarts: int = 0
     login: LoginState = LoginState.NONE
     log: Path | None = None
@@ -305,5 +307,5 @@ class McpServerStatus:
 
     @property
     def tokens(self) -> int:
-        """Total size, in tokens, of the schemas of the server's tools that are turned on."""
+        """Total size, in tokens, of the schemas of those tools of the server that are turned on."""
         return sum(tool.tokens for tool in self.tools if tool.on)

@@ -14,11 +14,11 @@ from tui_agent.path_checks import at_home, is_directory, is_file, is_there, real
 
 _PATH = re.compile(r"(?:~|(?<![\w.~/-]))/[\w.@+~/-]+")
 _OWN = frozenset({"dev", "proc", "sys"})
-"""Top-level directories that the sandbox itself provides."""
+"""Top-level directories that the sandbox provides itself, instead of the system's."""
 _OF_PACKAGE = ("package.json", "pyvenv.cfg", "pyproject.toml")
 """Files that mark the root of a package or environment."""
 _MAX_NAMED = 2
-"""Maximum number of paths named in a message."""
+"""Maximum number of paths that one message names."""
 
 
 def directories_of(paths: Iterable[Path], home: Path) -> tuple[Path, ...]:
@@ -60,7 +60,7 @@ def _package_of(real: Path, home: Path) -> Path | None:
 
 
 def _contains(folder: Path, home: Path) -> bool:
-    """Return True if ``home`` is ``folder`` or inside it, with or without following links."""
+    """Return True if ``home`` is ``folder`` or inside it, as written or after following links."""
     return home.is_relative_to(folder) or real_path(home).is_relative_to(real_path(folder))
 
 

@@ -43,16 +43,16 @@ _LOG_TAIL = 4_000
 _TRACE_LINE = LazyPattern(
     r"\s|\W*$|Node\.js v\d|node:|file://|at |- |Require stack:|note: |npm (?:error|ERR!) A complete log"
 )
-"""Matches lines around an error in the output of Node, npm, Python and Rust: indented lines,
-brackets, versions, positions in the source."""
+"""Matches indented lines, brackets, versions and source positions, which Node, npm, Python and Rust
+print around an error."""
 _OWN_LINE = LazyPattern(
     rf"\[(?:{'|'.join(get_args(LogLevel))}|standard output)\] |{re.escape(DROPPED.rstrip())}"
 )
-"""Matches lines of a log that this program wrote: the server's log messages, and notes."""
+"""Matches the lines of a server's log that this program wrote: log messages and notes."""
 _WITHOUT_IT = "Work continues without its tools until it answers"
 
 MESSAGES_KEPT = 50
-"""Number of a server's newest messages that are kept for screens."""
+"""Number of a server's newest messages that are kept to be shown on screens."""
 
 
 class Trouble(NamedTuple):
@@ -88,7 +88,7 @@ class Circumstances:
 
 
 def trouble_of(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
-    """Return why a connection failed or ended, and the remedy.
+    """Return why a connection failed or ended, and how the user can fix it.
 
     ``error`` is None if the connection ended without an error.
     """
@@ -144,7 +144,7 @@ def _stdio_trouble(error: BaseException | None, spec: ServerSpec, around: Circum
 
 
 def _is_program(name: str | None, spec: ServerSpec) -> bool:
-    """Return True if an error about the file ``name`` was caused by the server's program."""
+    """Return True if ``name``, the file that an error names, is the server's program or None."""
     return name is None or Path(name).name == Path(spec.settings.command or "").name
 
 
@@ -158,7 +158,7 @@ def _http_trouble(error: BaseException | None, spec: ServerSpec, around: Circums
         )
     if around.status is not None:
         return _refusal_trouble(around.status, spec)
-    if type(error).__name__ == "ConnectError":  # of httpx, which takes too long to import
+    if type(error).__name__ == "ConnectError":  # an error of httpx, whose import takes too long
         reason = f"nothing answers at {spec.settings.url}"
         return Trouble(reason, f"Start the server, or correct its url in {spec.place}.", "reload")
     return Trouble(_text(error))
@@ -192,7 +192,7 @@ def _text(error: BaseException | None) -> str:
 
 
 class McpServer:
-    """Runs one server in a task, and keeps its state for screens.
+    """Runs one server in a task, and keeps the state that screens show.
 
     ``asker`` returns the function that asks the user, None if there is no user. ``on_change`` is
     called after each change, with this object and the new state (None if the state has not
@@ -217,7 +217,7 @@ class McpServer:
         """Advice for the user on how to fix a failure; "" if there is none."""
         self.remedy: Remedy = "restart"
         self.hidden: tuple[Path, ...] = ()
-        """Paths that the sandbox denied to the server when it last failed."""
+        """Paths that the sandbox denied to the server when the server last failed."""
         self.restarts = 0
         self._around = around
         self._patience = patience
@@ -352,7 +352,7 @@ class McpServer:
                         self._is_idle = True
                         await self._wake.wait()
                         self._is_idle = False
-        except Exception as error:  # a server may fail in any way, and nothing above handles it
+        except Exception as error:  # a server may fail in any way, and no caller handles errors
             log.info("MCP server %s: %s", self.name, error, exc_info=error)
             return ready, self._why(error)
         return ready, self._why(None)
@@ -403,12 +403,12 @@ class McpServer:
 
     async def _login(self, url: str) -> None:
         if self._deadline is not None:
-            # From now on, the time limit of the login in the browser applies.
+            # From now on, the time limit for the login in the browser applies instead.
             with suppress(RuntimeError):
                 self._deadline.reschedule(asyncio.get_running_loop().time() + LOGIN_SECONDS)
         self._set(ServerState.LOGIN, url)
         if self._connection is not None:
-            # The offer is read again. That waits for the login, and then makes the server ready.
+            # The offer is read again, which waits for the login and then makes the server ready.
             self._change()
 
     def _set(
@@ -432,7 +432,7 @@ class McpServer:
                 )
 
     def _why(self, error: Exception | None) -> Trouble:
-        """Return why the connection ended, from the error and the server's last output."""
+        """Return why the connection ended, judging by the error and the server's last output."""
         text = ""
         if self.spec.transport == "stdio":
             with suppress(OSError):

@@ -31,7 +31,7 @@ _VARIABLE = LazyPattern(r"\$\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}"
 
 
 OWN_PLACE = "config.toml"
-"""`ServerSpec.place` of a server in the program's own settings."""
+"""Value of `ServerSpec.place` for a server in the program's own settings."""
 
 
 def is_web_address(text: str) -> bool:
@@ -167,7 +167,8 @@ class ServerSpec:
     cwd: Path
     place: str = OWN_PLACE
     reads: frozenset[Path] = frozenset()
-    """Paths outside the project that the user has allowed this server to read, until the program ends."""
+    """Paths outside the project that the user has allowed this server to read until the program
+    ends."""
 
     @property
     def directory(self) -> Path:
@@ -184,10 +185,10 @@ class ServerSpec:
         return "stdio" if self.settings.command else "http"
 
     def keeps_running_as(self, other: "ServerSpec") -> bool:
-        """Return True if a server started for this spec can keep running under the spec ``other``.
+        """Return True if a server that was started with this spec can keep running with ``other``.
 
-        The settings of both may differ only in which tools are offered and how, the log level and
-        the settings ``start`` and ``required``.
+        This is the case if the settings of both differ only in which tools are offered and how, the
+        log level and the settings ``start`` and ``required``.
         """
         offered = {"allow", "deny", "log_level", "schemas", "start", "required"}
         mine = self.settings.model_dump(exclude=offered)

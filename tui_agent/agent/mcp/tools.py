@@ -1,4 +1,4 @@
-"""The tools of MCP servers for the model: single tools, and one tool that stands for many.
+"""Defines the MCP servers' tools for the model: single tools, and one tool that replaces many.
 
 ``hub`` decides which of them are offered.
 """
@@ -34,14 +34,15 @@ if TYPE_CHECKING:
 SEARCH_TOOL = "mcp"
 """Name of the tool that lists and calls other tools."""
 MAX_SEARCH_RESULTS = 8
-"""Maximum number of tools in the result of a search by words."""
+"""Maximum number of tools that a search by words returns."""
 MAX_NAMES = 100
-"""Maximum number of tool names that the result of a search without matches lists."""
+"""Maximum number of tool names that are listed when a search finds no tools."""
 MAX_LINE_CHARS = 90
 """Maximum characters of a tool's description in the list of tools."""
 
 ListDetail = Literal["lines", "names", "numbers"]
-"""Detail of the list of tools: name and description of each, only the names, or the number per server."""
+"""How detailed a list of tools is: names and descriptions, only names, or the number of tools per
+server."""
 
 _WORD = LazyPattern(r"[a-z0-9]+")
 
@@ -98,7 +99,7 @@ class McpTool(DynamicTool):
 
 
 class McpSearchTool(DynamicTool, FreeTool[RawInput]):
-    """A tool with which the model finds and calls MCP tools that are not in the head.
+    """A tool with which the model finds and calls MCP tools that are not in the request head.
 
     Its description lists the tools ``offered``. A search returns their parameters as a tool result,
     which keeps the prompt cache valid. ``known`` returns all current tools by name.

@@ -1,4 +1,4 @@
-"""Uses and extends a project's memory: adds it to the head, counts its use, proposes new lines.
+"""Adds a project's memory to the request head, counts its use, and proposes new lines.
 
 ``files.memory`` stores the memory.
 """

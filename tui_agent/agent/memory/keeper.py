@@ -55,19 +55,19 @@ from tui_agent.session.path_queries import newest
 log = logging.getLogger(__name__)
 
 UNTIL_SHOWN = 0.05
-"""Seconds between a run's end and the work on the memory, so that the screen is drawn first."""
+"""Seconds to wait after a run before updating the memory, so that the screen is drawn first."""
 MIN_CALLS = 3
-"""Minimum number of tool calls in a run after which the model is asked for memory lines."""
+"""Minimum number of tool calls in a run for the model to be asked for memory lines."""
 WORK_TOKENS = 2_000
-"""Maximum tokens of the digest of the run's work in the question to the model."""
+"""Maximum size, in tokens, of the digest of the run in the request for memory lines."""
 MESSAGE_CHARS = 1_500
-"""Maximum characters of each user message in the question to the model."""
+"""Maximum characters of each user message in the request for memory lines."""
 MAX_MESSAGES = 8
-"""Number of the newest user messages in the question to the model."""
+"""Maximum number of user messages, the newest ones, in the request for memory lines."""
 SECONDS = 30.0
-"""Timeout of the request to the model, in seconds."""
+"""Timeout of the request for memory lines, in seconds."""
 SOURCES_SEARCHED = 400
-"""Number of newest entries that are searched for the source of a memory line."""
+"""Number of newest entries in which the source of a memory line is searched."""
 
 
 class MemoryKeeper:
@@ -78,18 +78,18 @@ class MemoryKeeper:
         self._session = journal.session
         self._ports = ports
         self._last_processed = journal.session.leaf or 0
-        """Id of the entry after which the unprocessed entries begin; 0 for the session's
+        """Id of the last entry that was processed; 0 if processing starts at the session's
         beginning."""
         self._is_counted = False
         self._said = SayOnce()
         self._proposing = threading.Lock()
         self._proposed = 0
-        """Number of lines that the model proposed with a tool in this run."""
+        """Number of memory lines that the model has proposed with a tool in this run."""
         self._notified_at = ports.clock()
         self._task: asyncio.Task[None] | None = None
         self._awaited = asyncio.Event()
-        """Set when a caller waits for the work that follows a run; the pause before it is then
-        skipped."""
+        """Set when a caller waits for the memory to be updated after a run. The pause before the
+        update is then skipped."""
         journal.channel.subscribe(self._on_event)
 
     def propose(self, note: str) -> str:
@@ -115,7 +115,7 @@ class MemoryKeeper:
         return line.shown
 
     async def settle(self) -> None:
-        """Wait until the work that follows the last run has finished; skip the pause before it."""
+        """Wait until the memory has been updated after the last run, without the usual pause."""
         if self._task is not None:
             self._awaited.set()
             await asyncio.wait([self._task])

@@ -42,10 +42,10 @@ class FoundLine:
 
 
 def read_answer(answer: str) -> list[FoundLine]:
-    """Return the lines that a model's answer proposes, written as ``#12: text``.
+    """Return the memory lines that a model proposes in its answer, written as ``#12: text``.
 
-    Entry 12 is then the line's source. Returns at most ``MAX_LINES``, in the answer's order. Other
-    text is ignored.
+    In this example, entry 12 is the line's source. Returns at most ``MAX_LINES``, in the answer's
+    order. Other text is ignored.
     """
     found: dict[str, FoundLine] = {}
     for text in answer.splitlines():
@@ -84,7 +84,7 @@ def _lasting_sentences(text: str) -> Iterator[str]:
 
 
 def _usable(text: str) -> MemoryLine | None:
-    """Return a text as a line of the memory; None if it can't be proposed as one.
+    """Return the memory line for a text; None if the text can't be proposed as a memory line.
 
     It can't be proposed if it is too short or too long, contains a secret, or isn't a valid line.
     """

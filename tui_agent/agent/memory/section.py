@@ -1,6 +1,7 @@
-"""Formats the memory as a section of the head: the most recently used lines within a token limit.
+"""Formats the memory's most recently used lines as a section of the request head, within a limit.
 
-The head is the part of each request that precedes the conversation. Pure.
+The limit is in tokens. The request head is the part of each request that precedes the conversation.
+Pure.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,9 +12,9 @@ from tui_agent.lazy import frozen
 
 @frozen
 class MemorySection:
-    """The head's section about the memory; "" for none.
+    """The request head's section that contains the memory; "" if there is none.
 
-    ``room`` is the unused part of the limit, in tokens.
+    ``room`` is the number of tokens that may still be used.
     """
 
     text: str
@@ -47,7 +48,7 @@ def row_of(line: MemoryLine) -> str:
 def newest_within(
     rows: Sequence[str], room: int, count: Callable[[str], int]
 ) -> tuple[list[str], int]:
-    """Return the last rows that fit ``room`` tokens, in the given order, and unused tokens."""
+    """Return the last rows that fit ``room`` tokens, in their order, and the tokens left over."""
     kept: list[str] = []
     for row in reversed(rows):
         cost = count(row) + 1
@@ -59,7 +60,7 @@ def newest_within(
 
 
 def left_out(count: int, where: str) -> list[str]:
-    """Return a list with a row that says how many memory lines are omitted and ``where`` they are.
+    """Return a list with one row: how many memory lines are omitted, and ``where`` they are.
 
     Returns [] if ``count`` is 0.
     """

@@ -1,6 +1,6 @@
 """Finds the entry from which a memory line comes, and the lines that a run used. Pure.
 
-Uses no model: both depend on the share of a line's words that a text contains.
+No model is used, because both depend only on the share of a line's words that a text contains.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +29,8 @@ MIN_USED_SHARE = 0.6
 used."""
 
 _MAX_TEXT_CHARS = 100_000
-"""Number of characters at the beginning of an entry's text that are searched for a line's words."""
+"""Number of characters at the start of an entry's text that are searched for a memory line's words.
+"""
 _TITLE_CHARS = 60
 """Maximum characters of the name of a memory line's source."""
 
@@ -87,7 +88,7 @@ def source_of(text: str, entries: Sequence[Entry], named: int = 0) -> LineSource
 
 
 def used_topics(lines: Iterable[MemoryLine], entries: Iterable[Entry]) -> set[str]:
-    """Return the topics of the lines that the model used in the given entries.
+    """Return the topics of the memory lines that the model used in the given entries.
 
     A line counts as used if the model wrote most of its words, or recalled its topic.
     """
@@ -116,7 +117,7 @@ def _candidates(entry: Entry, words: frozenset[str]) -> Iterator[_Candidate]:
 
 
 def _better(best: _Candidate | None, other: _Candidate) -> _Candidate:
-    """Return the candidate with the larger share of the words; ``best`` if both are equal."""
+    """Return the candidate that contains more of the line's words; ``best`` if both are equal."""
     if best is None or other.share > best.share:
         return other
     return best

@@ -51,7 +51,7 @@ _INSTEAD = {
     "enabledMcpjsonServers": "trust the project: /trust",
     "enableAllProjectMcpServers": "trust the project: /trust",
 }
-"""How to get the effect of a Claude Code setting in this program."""
+"""For Claude Code's settings without effect here: how to get their effect in this program."""
 
 
 def read_claude_code(folders: Folders, *, trusted: bool) -> ForeignSettings:

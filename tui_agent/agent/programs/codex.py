@@ -46,13 +46,13 @@ _INSTEAD = {
     "notify": "write [[hooks]] with run_end in config.toml",
     "hooks": "write [[hooks]] in config.toml",
 }
-"""How to get the effect of a Codex setting in this program."""
+"""For Codex's settings without effect here: how to get their effect in this program."""
 _AGENT_FIELDS = {"model_reasoning_effort": "effort"}
 """Fields of a Codex agent that have another name in this program, by Codex's name."""
 _PROVIDER_FIELDS = (("base_url", "base_url"), ("wire_api", "wire"), ("env_key", "api_key_env"))
 """Fields of a Codex provider, each with its name in Codex and its name in this program."""
 _USUAL_WIRE = "responses"
-"""The API format of a Codex provider without ``wire_api``."""
+"""The API format of a Codex provider whose settings contain no ``wire_api``."""
 _NOT_COPIED = ("env_http_headers", "experimental_bearer_token", "query_params")
 _CREDENTIALS = LazyPattern(r"(?i)auth|cookie|key|token|secret|password")
 """Matches names of headers that hold credentials, which are not printed."""

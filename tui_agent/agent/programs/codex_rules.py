@@ -35,7 +35,7 @@ _MAX_COMMANDS = 100
 
 
 class _UnusableError(ValueError):
-    """Raised for a statement that has no effect here; the message says why."""
+    """Raised for a statement that has no effect in this program; the message says why."""
 
 
 def read_codex_rules(program: str, folders: Folders) -> ForeignSettings:
@@ -62,7 +62,7 @@ def read_codex_rules(program: str, folders: Folders) -> ForeignSettings:
 
 
 def _files(folders: Folders) -> Iterator[ForeignFile]:
-    """Yield the files of rules: the user's first, then the project's, from its root downwards."""
+    """Yield the rule files: the user's first, then the project's, from its root downwards."""
     for path in _in_folder(in_home(folders.home, _FOLDER)):
         file = read_foreign(path, shown_in_home(folders.home, path))
         if file is not None:

@@ -1,7 +1,8 @@
 """Types and helpers for the modules that read other programs' settings (``codex``, ``pi``, …).
 
 Every setting found becomes an item that says which file it is in and whether this program uses it.
-Each program's module decides the state of its items; this module reads files and joins results.
+Each program's module decides the state of its items; this module reads files and combines their
+results.
 """
 
 import json
@@ -34,11 +35,11 @@ _GROUPS = {
 }
 """The group of each kind of item. The setting ``leave_out`` excludes items by group."""
 _WEAK_TO_FIRM = (Action.ALLOW, Action.ASK, Action.DENY)
-"""Order of actions by which rules are sorted, because a later rule overrides earlier ones."""
+"""The order in which rules are sorted by their actions. A later rule overrides earlier ones."""
 
 
 class ItemState(StrEnum):
-    """Whether this program uses an item, and if not, why."""
+    """Says whether this program uses an item and, if not, why."""
 
     ACTIVE = "in use"
     HELD_BACK = "waits until you trust the project"
@@ -63,7 +64,7 @@ class FoundItem:
 
     @property
     def group(self) -> str:
-        """The group by which the setting ``leave_out`` can exclude the item; "" for none."""
+        """The group by which the setting ``leave_out`` can exclude the item; "" if it has none."""
         return _GROUPS.get(self.kind, "")
 
 
@@ -84,7 +85,7 @@ class ForeignSettings:
 
 @frozen
 class ModelOffer:
-    """A model or provider of another program, and the setting that sets it up here.
+    """A model or provider that another program uses, and the setting that would set it up here.
 
     ``key`` is the setting's name, ``table`` its value. ``leaves_key`` is True if the file contains
     an API key, which is not copied.
@@ -101,7 +102,7 @@ class ModelOffer:
     def of(
         cls, program: str, model: str, table: Mapping[str, Any], *, key_written: object = ""
     ) -> "ModelOffer":
-        """Return the offer of a model; ``model`` is the id that it has in this program.
+        """Return the offer to set up a model; ``model`` is the id that it has in this program.
 
         ``key_written`` is the API key in the file.
         """
@@ -120,7 +121,7 @@ class ModelOffer:
         return str(json.loads(self.key.partition(".")[2]))
 
     def item(self, file: ForeignFile) -> FoundItem:
-        """Return the item that lists the offer, with the command that sets it up here."""
+        """Return an item that lists this offer and names the command that sets up the model."""
         why = set_table_command(self.key, self.table)
         if self.leaves_key:
             why += "; its API key is not copied: add api_key_env, if the server needs one"

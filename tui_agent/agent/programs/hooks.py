@@ -1,7 +1,8 @@
-"""Finds hooks in Claude Code's and Codex's files, and decides by trust and settings which are used.
+"""Finds hooks in Claude Code's and Codex's files, and decides which of them are used.
 
-``hooks.claude_hooks`` parses them; ``cli.extensions`` creates hooks of this program from those that
-`foreign_hooks` yields.
+The decision depends on the settings, and on whether the user trusts the project.
+``hooks.claude_hooks`` parses the hooks; ``cli.extensions`` creates hooks of this program from those
+that `foreign_hooks` yields.
 """
 
 from collections.abc import Iterator

@@ -91,7 +91,7 @@ _IN_FOLDERS = {
     ".opencode/bun.lock",
     ".claude/worktrees",
 }
-"""Paths in ``_FOLDERS`` that are not unknown: used, in ``_UNREAD``, or not written by the user."""
+"""Known paths in ``_FOLDERS``: they are used, listed in ``_UNREAD``, or not written by the user."""
 
 
 def inventory(
@@ -176,7 +176,7 @@ def _of_specs(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> Itera
 def _of_file(
     kind: str, found: UserCommand | AgentSpec | Skill, name: str, *, waits: bool
 ) -> Iterator[FoundItem]:
-    """Yield an item for another program's file, and an item for each of its unused fields.
+    """Yield an item for another program's file, and an item for each unused field in the file.
 
     Yields nothing for a file of this program.
     """

@@ -14,7 +14,7 @@ from tui_agent.places import OPENCODE_HOME_FILES
 _VARIABLE = LazyPattern(r"\{env:(\w+)\}")
 """Matches a variable in an OpenCode setting."""
 _MESSAGES = "@ai-sdk/anthropic"
-"""The package with which OpenCode calls servers that have Anthropic's API."""
+"""Name of the package that OpenCode uses for servers with Anthropic's API."""
 
 
 def offered_models(home: Path) -> list[ModelOffer]:
@@ -72,5 +72,5 @@ _FILES: Sequence[tuple[Callable[[ForeignFile], Iterator[ModelOffer]], Sequence[s
     (_of_opencode, OPENCODE_HOME_FILES),
     (_of_codex, (codex.SETTINGS_FILE,)),
 )
-"""The function that reads each program's models, and the files in the home directory that it
-reads."""
+"""For each program: the function that reads its models, and the files in the home directory that
+the function reads."""

@@ -31,7 +31,7 @@ PROGRAM = "OpenCode"
 
 _READ_HERE = {"$schema", "mcp", "agent", "command", "instructions", "permission"}
 _BODIES = {"agent": "prompt", "command": "template"}
-"""The field that contains the text, for each kind of document."""
+"""For each kind of document, the name of the field that contains its text."""
 _GUARDED = [name for name in Permission if name not in {Permission.NETWORK, Permission.DOOM_LOOP}]
 """The permissions that ``*`` covers in OpenCode's ``permission`` table."""
 _INSTEAD = {
@@ -42,7 +42,7 @@ _INSTEAD = {
     "keybinds": "set [keys] in config.toml",
     "plugin": "its plugins are not supported",
 }
-"""How to get the effect of an OpenCode setting in this program."""
+"""For OpenCode's settings without effect here: how to get their effect in this program."""
 
 
 @frozen
@@ -85,7 +85,7 @@ def inline_documents(
         folder = Folder(file.path, file.shown, PROGRAM, of_project=file.of_project)
         for name, given in file.section(kind).items():
             if isinstance(given, dict):
-                # A slash in a name must not lead to another path.
+                # A slash in the name would lead to another path.
                 path = file.path / name.replace("/", ":")
                 found[path] = InlineDocument(_inline_document(given, _BODIES[kind]), folder)
     return found

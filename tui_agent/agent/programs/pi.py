@@ -44,7 +44,7 @@ _INSTEAD = {
     "retry": "set [retry] in config.toml",
     "theme": "choose a theme with /theme",
 }
-"""How to get the effect of a Pi setting in this program."""
+"""For Pi's settings without effect here: how to get their effect in this program."""
 _PROVIDERS = {
     "amazon-bedrock": "bedrock",
     "azure-openai-responses": "azure",
@@ -65,7 +65,7 @@ _APIS = {
     "openai-completions": "openai",
     "openai-responses": "openai",
 }
-"""This program's provider for a server of the user's own, by the API that Pi uses for it."""
+"""For each API in Pi's settings, this program's provider for a server of the user's own."""
 _COSTS = {
     "input": "input_price",
     "output": "output_price",
@@ -95,7 +95,7 @@ def read_pi(folders: Folders) -> ForeignSettings:
 
 
 def _instead_of(file: ForeignFile, models: ForeignFile | None) -> dict[str, str]:
-    """Return how to get the effect of the settings: advice, or a command that sets them."""
+    """Return for each setting how to get its effect here: advice, or a command that sets it."""
     instead = dict(_INSTEAD)
     if model := _default_model(file, models):
         instead["defaultModel"] = set_command("model", model)
@@ -105,7 +105,7 @@ def _instead_of(file: ForeignFile, models: ForeignFile | None) -> dict[str, str]
 
 
 def _default_model(file: ForeignFile, models: ForeignFile | None) -> str:
-    """Return this program's id of the default model; "" unless model and provider are named."""
+    """Return this program's id of the default model; "" if model or provider is missing."""
     name = as_text(file.table.get("defaultProvider"))
     model = as_text(file.table.get("defaultModel"))
     if not name or not model:
@@ -145,7 +145,10 @@ def _models_of(provider: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _model_id(name: str, given: Mapping[str, Any]) -> str:
-    """Return this program's id of a model of a provider; ``given`` contains values of both."""
+    """Return this program's id of a model.
+
+    ``given`` contains the settings of the provider and of the model.
+    """
     return f"{_server_of(name, given)}/{given['id']}"
 
 
@@ -162,7 +165,7 @@ def _address_and_key(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _facts(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts about a model under this program's names."""
+    """Return what the settings say about a model, under this program's names for the fields."""
     row: dict[str, Any] = {}
     for theirs, ours in (("contextWindow", "context_window"), ("maxTokens", "max_output")):
         if _is_number(model.get(theirs)) and model[theirs] >= 1:
@@ -183,7 +186,7 @@ def _is_number(value: object) -> bool:
 
 
 def _server_of(name: str, given: Mapping[str, Any]) -> str:
-    """Return this program's provider for a model.
+    """Return the name of this program's provider for a model of another program.
 
     This is the provider ``name`` or, for the user's own server, a provider with the same API.
     """

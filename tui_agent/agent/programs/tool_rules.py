@@ -34,7 +34,7 @@ _PERMISSIONS = {
     "task": Permission.TASK,
     "skill": Permission.SKILL,
 }
-"""The permission that a rule ``Tool(what)`` is about, by this program's name for the tool."""
+"""The permission for a rule ``Tool(what)``, by this program's name for the tool."""
 _WHOLE = {"bash": Permission.BASH, "read": Permission.READ, "edit": Permission.EDIT}
 """Tools whose name alone in a rule stands for all tools with their permission."""
 _FILES = {Permission.READ, Permission.EDIT}
@@ -75,7 +75,7 @@ class RulePiece:
 
 @frozen
 class Anchor:
-    """The directories that paths in a rule are relative to.
+    """The directories to which the paths in a rule are relative.
 
     ``folder`` is for paths without a leading slash, ``settings`` for those with one. Both are
     relative to the project: "" for its root, None if they are outside. ``project`` and ``home`` are
@@ -181,7 +181,7 @@ def allowed_tools(value: object, source: Source, *, own: bool) -> ToolList:
             names[piece.tool] = None
         except ForeignRuleError as error:
             if own and text.replace("_", "").replace("-", "").isalnum():
-                names[text.lower()] = None  # an MCP server's tool, or one of a tool file
+                names[text.lower()] = None  # an MCP server's tool, or a tool of a tool file
             else:
                 problems.append(f"tools: {error}; left out")
     rules: list[Rule] = []
@@ -260,7 +260,7 @@ def verbatim(text: str) -> str:
 
 
 def _names_in(text: str) -> Iterator[str]:
-    """Yield the comma-separated names in a text; a trailing star (any argument) is dropped."""
+    """Yield the comma-separated names in a text, each without a trailing star (any arguments)."""
     for name in text.split(","):
         if plain := name.strip().removesuffix("*").removesuffix(":").strip():
             yield verbatim(plain)

@@ -36,16 +36,16 @@ ORIGINAL = "original"
 """Name of the link in a race's directory through which the copies there reach the project."""
 
 MAX_COPIED_IGNORED = 2_000
-"""Number of files above which an ignored directory is linked, if possible, instead of copied."""
+"""An ignored directory with more files than this is linked, if possible, instead of copied."""
 
 _LOCK = "lock"
-"""Name of a file in a race's directory. The program that runs the race keeps it locked."""
+"""Name of a file in a race's directory that is kept locked by the program that runs the race."""
 _REMOVAL_SECONDS = 1.0
 """Seconds to wait for the removal of copies. After that it continues in the background."""
 _GONE = ".gone-"
-"""Prefix of a race's directory that is being removed."""
+"""Prefix of the name of a race's directory while the directory is being removed."""
 _SECONDS_TO_CLAIM = 10
-"""Maximum age, in seconds, at which a race's directory might not have been locked yet."""
+"""Number of seconds in which a new or changed race's directory might not be locked yet."""
 _WORKERS = 4
 """Number of threads that copy files."""
 
@@ -66,7 +66,10 @@ class Copy:
     real path."""
 
     def place(self, path: Path) -> Path:
-        """Return the path in the copy for a path of the project. Other paths stay unchanged."""
+        """Return the path in the copy that corresponds to a path in the project.
+
+        Other paths are returned unchanged.
+        """
         if path.is_relative_to(self.project):
             return self.root / path.relative_to(self.project)
         return path
@@ -131,7 +134,8 @@ def make_copy(
 def _ignore_links(root: Path, names: Iterable[str]) -> None:
     """Make git ignore the links in a copy.
 
-    A pattern such as ``node_modules/`` in ``.gitignore`` ignores directories only.
+    This is needed because a pattern such as ``node_modules/`` in ``.gitignore`` ignores only
+    directories.
     """
     excluded = root / ".git" / "info" / "exclude"
     with excluded.open("a", encoding="utf-8", errors="surrogateescape") as file:
@@ -265,7 +269,7 @@ def _remove_behind(place: Path) -> None:
 
 
 class _Walk:
-    """Walks through a project: creates the copy's directories and links, and lists its files."""
+    """Walks through a project to create the copy's directories and links, and to list its files."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """Runs a race: several agents work on one prompt in parallel, each in a copy of the project.
 
 Each of these agents, the runners, is an ordinary agent on its own branch: its session object has
-its own leaf. The changes to its copy are recorded as checkpoints on that branch, so taking its
-result is a move in the tree, which ``app.race_commands`` makes. The session's controller keeps the
+its own leaf. The changes to its copy are recorded as checkpoints on that branch, so its result is
+taken by moving to its branch, which ``app.race_commands`` does. The session's controller keeps the
 race until `finish` records it in an entry and removes the copies.
 """
 
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 PARALLEL_REQUESTS = 8
 """Maximum number of requests to models that one race makes at the same time."""
 LAST_LINES = 10
-"""Number of lines kept from the end of a check's output."""
+"""Number of lines that are kept from the end of a check's output."""
 FIRST_PAUSE = 2.0
 LONGEST_PAUSE = 60.0
 """The first and the longest pause, in seconds, after a rate limit or overload.
@@ -181,12 +181,12 @@ class SharedQuestions:
 
 
 class RaceError(UserFacingError):
-    """Raised if a race can't begin, or a runner can't do what the user asked."""
+    """Raised if a race can't begin, or if a runner can't do what the user asked for."""
 
 
 @frozen
 class RaceOrder:
-    """The description of a race that is to be run.
+    """Describes a race that is to be run.
 
     ``parts`` is the message to the runners; if empty, they continue the work at ``start``.
     ``prompt`` is the message as text, for display. ``start`` is the id of the entry below which the
@@ -204,7 +204,7 @@ class RaceOrder:
     steps: int | None = None
     """Number of steps after which each runner is paused; None to run until its work is done."""
     files: int = 0
-    """Number of the project's files, shown in the question before the race."""
+    """Number of the project's files, which is shown in the question before the race."""
 
 
 class Runner:
@@ -230,9 +230,9 @@ class Runner:
         self._ended: RunEnded | None = None
         self._stopped = False
         self._is_context_changed = False
-        """Whether `_change_context` has run, after which the runner's work can begin."""
+        """Whether `_change_context` has run. The runner's work can begin only afterwards."""
         self._is_tasked = False
-        """Whether the race's prompt was sent to the agent."""
+        """Whether the race's prompt has been sent to the agent."""
 
     @property
     def state(self) -> RunnerState:
@@ -244,7 +244,7 @@ class Runner:
 
     @property
     def figures(self) -> RaceRunner:
-        """The record, with the time, cost and tokens of the current run added."""
+        """The runner's record, with the time, cost and tokens of the current run added."""
         record = self.record
         if self._began is None or self.agent is None:
             return record
@@ -348,13 +348,13 @@ class Runner:
                 raise RaceError(
                     "There was too little to summarise, so only old outputs were cleared."
                 )
-        # The meter counts each run from zero, so the cost before the run is recorded here.
+        # The run that follows resets the meter, so the cost up to now is recorded here.
         meter = agent.ports.meter
         seconds = time.monotonic() - began
         self.update(cost=meter.cost, tokens=meter.tokens, seconds=seconds, **self._size(agent))
 
     def _size(self, agent: "Agent") -> dict[str, int]:
-        """Return the record's field with the size of the runner's next request, in tokens.
+        """Return the size of the runner's next request, in tokens, as a field of its record.
 
         Returns {} unless the race compares contexts.
         """
@@ -462,7 +462,7 @@ class Race:
         self.saved = 0.0
         """Estimated US dollars saved by stopping the other runners early."""
         self.comparison = ""
-        """A model's comparison of the results; "" if none was made."""
+        """A model's comparison of the runners' results; "" if none was made."""
         self.client = SharedClient(main.ports.client)
         self.questions = SharedQuestions(main.questions.forward)
         self.home = home
@@ -513,7 +513,7 @@ class Race:
         return race
 
     async def make_runner_copy(self, number: int) -> Copy:
-        """Create and return a runner's copy of the project, with its files as the race began."""
+        """Create and return a runner's copy of the project as it was when the race began."""
         home = self.home.path
         main = self.main
         if self._listing is None:
@@ -563,7 +563,7 @@ class Race:
             stands_for=main.ports.project,
             checkpoints=_store_for_copy(main.ports.checkpoints, copy.root),
             copies=None,
-            # A fallback model would answer instead of the model being compared.
+            # A fallback model would answer instead of the model that the race compares.
             fallback_models=(),
             editor=None,
             titles=False,
@@ -623,7 +623,7 @@ class Race:
         runner.begin()
 
     async def end_runners(self) -> None:
-        """End all runners. Afterwards, checkpoints on their branches contain their last changes."""
+        """End all runners, so that the checkpoints on their branches contain their last changes."""
         await asyncio.gather(*(runner.aclose() for runner in self.runners))
         self.questions.close()
 
@@ -672,11 +672,11 @@ class Race:
     # -- from runners -----------------------------------------------------------------------------------------
 
     def emit_change(self, runner: Runner) -> None:
-        """Emit an event with a runner's current figures."""
+        """Emit an event that contains a runner's current figures."""
         self.main.channel.emit(RunnerChanged(self.id, runner.number, runner.figures))
 
     def runner_ended(self, runner: Runner) -> None:
-        """Handle a runner's end: pick a runner if due, and report the race's end if all have ended.
+        """Handle a runner's end: pick a runner if due; if all have ended, report the race's end.
 
         With "first-green", the other runners are stopped when one is picked.
         """
@@ -708,7 +708,7 @@ def numbered(runners: Sequence[T], number: int) -> T:
 
 
 def _store_for_copy(keeping: Any, root: Path) -> Any:
-    """Return the snapshot store for a copy at ``root``.
+    """Return the store for snapshots of the copy at ``root``.
 
     The returned store is like ``keeping``, but doesn't exclude the directories around the copy.
     """
@@ -751,7 +751,7 @@ async def compare(race: "Race") -> str:
 
 
 async def _diff_of(race: "Race", runner: "Runner") -> str:
-    """Return a runner's changes since the race's start as a diff; "" if there are none.
+    """Return a diff of the changes that a runner has made since the race began; "" for none.
 
     Also returns "" if the runner's agent has been closed. Files with secrets, and files whose diff
     would make the text longer than `MAX_DIFF_CHARS`, are only named.

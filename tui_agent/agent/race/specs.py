@@ -9,15 +9,15 @@ from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.effort import Effort
 
 Pick = Literal["none", "first-green", "best"]
-"""Which of a race's runners is picked automatically: none, the first one whose check passes (the
-others are then stopped), or the best one when all have ended."""
+"""Decides which of a race's runners is picked automatically: none; the first one whose check
+passes, after which the others are stopped; or the best one when all have ended."""
 PICKS: tuple[Pick, ...] = get_args(Pick)
 
 
 LEAST_RUNNERS = 2
 MOST_RUNNERS = 8
 SAME = "same"
-"""Word for a race's runner with the conversation's model, effort and mode."""
+"""Word that describes a race's runner with the conversation's model, effort and mode."""
 WHOLE = "whole"
 PRUNED = "pruned"
 COMPACTED = "compacted"
@@ -51,9 +51,9 @@ class RunnerSpec:
 
     @property
     def label(self) -> str:
-        """The runner's differences from the conversation, in a few words ("sonnet high").
+        """A few words that say how the runner differs from the conversation ("sonnet high").
 
-        `SAME` if there are none.
+        `SAME` if it does not differ.
         """
         parts = (self.model.rsplit("/", 1)[-1], self.effort or "", self.mode, self.context)
         return " ".join(filter(None, parts)) or SAME
@@ -117,12 +117,12 @@ def names_of(specs: Collection[RunnerSpec], model: str) -> tuple[str, ...]:
 
 
 def without(entries: Iterable[int]) -> str:
-    """Return the `RunnerSpec.context` that leaves out these entries: "without #12 #14"."""
+    """Return the `RunnerSpec.context` that omits these entries, such as "without #12 #14"."""
     return " ".join([WITHOUT, *(f"#{entry}" for entry in entries)])
 
 
 def left_out(context: str) -> tuple[int, ...]:
-    """Return the ids of the entries that a `RunnerSpec.context` leaves out."""
+    """Return the ids of the entries that a `RunnerSpec.context` leaves out of the conversation."""
     return tuple(int(number) for number in re.findall(r"#(\d{1,18})", context))
 
 
@@ -175,7 +175,7 @@ def _effort(named: str) -> Effort | None:
 
 
 def _context(words: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the `RunnerSpec.context` that some of the words describe, and the other words."""
+    """Return the `RunnerSpec.context` described by some of the words, and the remaining words."""
     entries: list[str] = []
     named: list[str] = []
     rest: list[str] = []
