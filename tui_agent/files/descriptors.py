@@ -2,9 +2,9 @@
 
 This is safe in directory trees that other processes may change. If a file is named by its path, the
 kernel looks up the path again in each call, and another process may meanwhile have replaced a part
-of the path with a link. A descriptor, however, always refers to the same directory. Given a
-directory's descriptor, no function here follows a link below that directory, and none waits for a
-pipe.
+of the path with a link. A descriptor, however, always refers to the same directory. The functions
+in this module take a directory's descriptor. They follow no link below that directory, and don't
+wait for a pipe.
 """
 
 import contextlib
@@ -25,12 +25,15 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FOLLOWED_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 """Flags for opening a directory that may be a link."""
 REGULAR = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""Flags for opening a file, which must not be a link, for reading.
+"""Flags for opening a file for reading. If the file is a link, opening it fails.
 
-Without ``O_NONBLOCK``, opening a pipe would wait for a writer.
+Without ``O_NONBLOCK``, opening a pipe would wait until another process writes to it.
 """
 _PASSED = DIRECTORY | getattr(os, "O_PATH", 0)
-"""Flags for opening a directory only to open other files below it. It need not be readable."""
+"""Flags for opening a directory that is used only to open files below it.
+
+The directory need not be readable.
+"""
 PERMISSIONS = 0o777
 """Mask of the permission bits, without setuid, setgid and the sticky bit."""
 
@@ -48,11 +51,11 @@ _CURRENT = -100
 
 
 def descend(descriptor: int, folders: Iterable[str], *, make: bool = False) -> int:
-    """Descend from a directory through the named folders, and return the last one's descriptor.
+    """Open the named folders, each inside the one before, and return the last one's descriptor.
 
-    ``descriptor`` is closed, even after an error. If there are no folders, it is returned instead.
-    If ``make`` is True, missing directories are created. Raises OSError if a directory doesn't
-    exist or is a link (``ELOOP``, ``ENOTDIR``).
+    ``descriptor`` is the directory to start from. It is closed, even after an error. If there are
+    no folders, it is returned instead. If ``make`` is True, missing directories are created. Raises
+    OSError if a directory doesn't exist or is a link (``ELOOP``, ``ENOTDIR``).
     """
     names = list(folders)
     try:
@@ -145,12 +148,12 @@ def _openat2() -> Callable[[int, str], int] | None:
     try:
         os.close(opened(_CURRENT, "."))
     except OSError:
-        return None  # The kernel is too old, or a container refuses the call.
+        return None  # The kernel is too old, or the container forbids the call.
     return opened
 
 
 def state_at(parent: int, name: str) -> os.stat_result | None:
-    """Return the status of an entry in a directory; None if it isn't available. Follows no link."""
+    """Return the status of a file in a directory; None if it isn't available. Follows no link."""
     try:
         return os.stat(name, dir_fd=parent, follow_symlinks=False)
     except OSError:
@@ -169,8 +172,7 @@ def entries(descriptor: int) -> list["os.DirEntry[str]"]:
 def open_regular(parent: int, name: str) -> tuple[int, os.stat_result]:
     """Open a regular file in a directory for reading, and return its descriptor and status.
 
-    Raises OSError if it doesn't exist, can't be read, or isn't a regular file (a link, for
-    example).
+    Raises OSError if the file doesn't exist, can't be read, or is anything else, such as a link.
     """
     descriptor = os.open(name, REGULAR, dir_fd=parent)
     state = os.fstat(descriptor)
@@ -181,9 +183,9 @@ def open_regular(parent: int, name: str) -> tuple[int, os.stat_result]:
 
 
 def set_mode(parent: int, name: str, mode: int) -> None:
-    """Set the permission bits of an entry in a directory, even if the entry can't be opened.
+    """Set the permission bits of a file in a directory, even if the file can't be opened.
 
-    Raises OSError if the entry doesn't exist, and on Linux also if it is a link.
+    Raises OSError if the file doesn't exist, and on Linux also if it is a link.
     """
     if sys.platform != "linux":
         os.chmod(name, mode, dir_fd=parent, follow_symlinks=False)
@@ -191,15 +193,16 @@ def set_mode(parent: int, name: str, mode: int) -> None:
     with using(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)) as itself:
         if stat.S_ISLNK(os.fstat(itself).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
-        # Use the descriptor, because another process may have replaced the entry.
+        # Use the descriptor, not the path, because another process may have replaced the file
+        # meanwhile.
         os.chmod(f"/proc/self/fd/{itself}", mode)  # noqa: PTH101 - a descriptor
 
 
 def open_directory(parent: int, name: str) -> int:
     """Open a subdirectory and return its descriptor.
 
-    If the owner of the directory lacks permission to read, write or search it, that permission is
-    first granted, if possible. Raises OSError if the entry isn't a directory or can't be opened.
+    If the directory's owner has no permission to read, write or search it, that permission is added
+    first, if possible. Raises OSError if the entry isn't a directory or can't be opened.
     """
     state = os.stat(name, dir_fd=parent, follow_symlinks=False)
     if stat.S_ISDIR(state.st_mode) and state.st_mode & stat.S_IRWXU != stat.S_IRWXU:
@@ -211,7 +214,7 @@ def open_directory(parent: int, name: str) -> int:
 def make_directory(parent: int, name: str, mode: int) -> int:
     """Create a directory, or use the existing one, and return its descriptor.
 
-    The permissions of the directory are set to those in ``mode``, but an inherited setgid bit
+    The permissions of the directory are set to those in ``mode``. A setgid bit that it inherited
     stays. Raises OSError if this fails, for example because ``name`` is a file.
     """
     with contextlib.suppress(FileExistsError):
@@ -234,8 +237,8 @@ def set_times(descriptor: int, state: os.stat_result) -> None:
 def copy_data(reading: int, writing: int, size: int) -> None:
     """Copy the file ``reading``, which has ``size`` bytes, to the empty file ``writing``.
 
-    Both are descriptors. If the file system supports it, the files share their blocks. Holes are
-    kept. Raises OSError if, for example, there is no space.
+    Both are file descriptors. If the file system supports it, the files share their data blocks.
+    Holes are kept. Raises OSError if, for example, the disk is full.
     """
     with contextlib.suppress(OSError):
         fcntl.ioctl(writing, _FICLONE, reading)
@@ -245,7 +248,7 @@ def copy_data(reading: int, writing: int, size: int) -> None:
     while at < size:
         try:
             at = os.lseek(reading, at, os.SEEK_DATA)
-        except OSError:  # The rest of the file is a hole.
+        except OSError:  # The rest of the file is a hole, so there is nothing to copy.
             return
         end = os.lseek(reading, at, os.SEEK_HOLE)
         os.lseek(writing, at, os.SEEK_SET)
@@ -254,10 +257,11 @@ def copy_data(reading: int, writing: int, size: int) -> None:
 
 
 def remove(parent: int, name: str) -> None:
-    """Remove an entry of a directory and everything in it. Does nothing if it doesn't exist.
+    """Remove a file, or a directory and everything in it. Does nothing if it doesn't exist.
 
-    Nested directories are moved to the top and emptied there, so at any depth no more than two are
-    open at a time. Raises OSError if something can't be removed.
+    Nested directories are moved to the top directory and emptied there. Therefore, at most two
+    directories are open at a time, no matter how deep the tree is. Raises OSError if something
+    can't be removed.
     """
     try:
         os.unlink(name, dir_fd=parent)
@@ -281,10 +285,10 @@ def _empty(top: int) -> None:
 
 
 def _clear(here: int, top: int, names: Iterable[str]) -> Iterator[str]:
-    """Remove the files in the directory ``here``, and move its directories to ``top``.
+    """Remove the files in the directory ``here``, and move its subdirectories to ``top``.
 
-    The function yields the new names of the moved directories, which are taken from ``names``. If
-    ``here`` is ``top``, nothing is moved, and the current names of the directories are yielded.
+    Yields the new name of each moved subdirectory, which is taken from ``names``. If ``here`` is
+    ``top``, its subdirectories stay, and their names are yielded.
     """
     free = iter(names)
     for row in entries(here):
@@ -293,7 +297,8 @@ def _clear(here: int, top: int, names: Iterable[str]) -> Iterator[str]:
         elif here == top:
             yield row.name
         else:
-            # Opening a directory makes it writable. Otherwise, it couldn't be moved either.
+            # Open the directory first, because this makes it writable, and otherwise it couldn't be
+            # moved.
             os.close(open_directory(here, row.name))
             name = next(free)
             os.rename(row.name, name, src_dir_fd=here, dst_dir_fd=top)

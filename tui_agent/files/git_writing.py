@@ -1,8 +1,8 @@
 """Makes patches, merges and commits with git, without running a repository's hooks or filters.
 
-A patch is created in a temporary repository, and a commit is created from a temporary working tree
-and index. Only objects and one branch are added to the user's repository, whose index and files
-stay unchanged.
+A patch is created in a temporary repository. A commit is created with a temporary working tree and
+a temporary index. In the user's repository, this adds objects and one branch, and changes neither
+the index nor the files.
 """
 
 import os
@@ -38,7 +38,7 @@ class GitWriteError(UserFacingError):
 
 @frozen
 class FileVersion:
-    """The state of a file at one time. ``content`` is None if the file didn't exist."""
+    """A version of a file. ``content`` is None if the file didn't exist."""
 
     content: bytes | None = None
     is_executable: bool = False
@@ -46,7 +46,7 @@ class FileVersion:
 
 @frozen
 class FileEdit:
-    """A file before and after a change. ``path`` is relative to the project."""
+    """The versions of a file before and after a change. ``path`` is relative to the project."""
 
     path: str
     before: FileVersion
@@ -79,7 +79,8 @@ def _stream(edits: Sequence[FileEdit]) -> Iterable[bytes]:
             version = edit.before if branch == "before" else edit.after
             if version.content is not None:
                 mode = b"100755" if version.is_executable else b"100644"
-                # The stream's format allows quotes around names, with octal escapes in them.
+                # The format allows names in quotes, in which unusual bytes are written as octal
+                # escapes.
                 name = _NOT_PLAIN.sub(_as_octal, os.fsencode(edit.path))
                 content = version.content
                 yield b'M %s inline "%s"\ndata %d\n%s\n' % (mode, name, len(content), content)
@@ -108,16 +109,20 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
 
 @frozen
 class Committed:
-    """The full id and the branch of a commit that `commit_to_branch` has created.
+    """A commit that `commit_to_branch` has created: its full id and its branch.
 
-    ``left_out`` maps the relative path of each edit that is not in the commit to the reason.
+    ``left_out`` contains the edits that are not in the commit, each as its relative path with the
+    reason.
     """
 
     commit: str
     branch: str
     left_out: Mapping[str, str]
     mixed: tuple[str, ...] = ()
-    """Relative paths of files whose earlier uncommitted changes are part of the commit, too."""
+    """Relative paths of committed files that the user had changed earlier and not committed.
+
+    The commit contains these changes, too.
+    """
 
 
 def commit_to_branch(
@@ -125,9 +130,9 @@ def commit_to_branch(
 ) -> Committed:
     """Commit edits on a new branch that starts at ``HEAD``.
 
-    The user's index and working tree stay unchanged, and no hook is run. If a file had uncommitted
-    changes before it was edited, these changes are left out of the commit, unless they conflict
-    with the edit, or the file is untracked or binary.
+    The user's index and working tree stay unchanged, and no hook is run. If a file already had
+    uncommitted changes before the edit, these changes are left out of the commit. They are included
+    if they conflict with the edit, or if the file is untracked or binary.
 
     Raises:
         GitWriteError: git is missing or fails, there is no repository or no commit in it, the
@@ -175,7 +180,7 @@ def commit_to_branch(
             "commit-tree", made, "-p", head, text=message.encode("utf-8", "replace"), author=author
         )
         try:
-            # With "" as the old value, git fails if the branch exists.
+            # The empty string stands for “no old value”: git fails if the branch already exists.
             _Git(repository, repository).run(
                 "-c core.hooksPath=/dev/null update-ref", f"refs/heads/{branch}", commit, ""
             )
@@ -187,7 +192,7 @@ def commit_to_branch(
 def _write_tree(
     git: "_Git", tree: Path, edits: Sequence[FileEdit]
 ) -> tuple[dict[str, str], list[str]]:
-    """Write the versions of the edited files that belong in the commit to the directory ``tree``.
+    """Write the new versions of the edited files to the directory ``tree``, to be committed.
 
     Returns the ``left_out`` and ``mixed`` paths of `Committed`.
     """
@@ -223,7 +228,10 @@ def uncommittable(project: Path, paths: Sequence[str]) -> dict[str, str]:
 
 
 def _unwritable(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
-    """Return the paths that are in submodules or use a filter such as Git LFS, with the reasons."""
+    """Return the paths that can't be committed, each with the reason.
+
+    These are paths in submodules, and paths that use a git filter such as Git LFS.
+    """
     listed = git.run("ls-files --stage -z").split(b"\0")
     links = {row.partition(b"\t")[2] for row in listed if row.startswith(_LINK)}
     filtered = _filters(git, paths)
@@ -238,7 +246,7 @@ def _unwritable(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
 
 
 def _listed(paths: Iterable[str]) -> bytes:
-    """Return paths separated by NUL characters, as git expects them with its option ``-z``."""
+    """Join paths with NUL characters, the form that git reads with its option ``-z``."""
     return b"".join(os.fsencode(path) + b"\0" for path in paths)
 
 
@@ -255,9 +263,9 @@ def _filters(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
 
 
 def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
-    """Return the content of a file in the commit, and whether it includes earlier changes.
+    """Return the content of a file for the commit, and whether it includes earlier changes.
 
-    Earlier changes are uncommitted changes that were made before the edit.
+    Earlier changes are changes that were made before the edit and not committed.
     """
     after = edit.after.content or b""
     before = edit.before.content
@@ -286,7 +294,7 @@ class _Git:
     def run(self, command: str, *more: str, text: bytes = b"", author: str = "") -> bytes:
         """Run git with the input ``text``, and return its output.
 
-        The arguments are ``command``, split at spaces, then ``more``. ``author`` is "NAME
+        The arguments are the words of ``command``, then ``more``. ``author`` has the form "NAME
         <ADDRESS>". Raises GitWriteError if git isn't installed or fails. The message is the first
         line of git's error output, if there is any.
         """

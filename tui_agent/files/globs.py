@@ -27,13 +27,14 @@ _STARS = LazyPattern(r"\*+")
 _MAX_STARS = 4
 """Maximum number of series of stars in one name, and of ``**`` in one pattern.
 
-With n of them, the time for a match that fails grows as the n-th power of the path's length.
+The time of a failed match grows with a power of the path's length, and the exponent is the number
+of stars.
 """
 
 
 @lru_cache(maxsize=256)
 def compile_glob(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression of a glob, whose ``fullmatch`` is used on relative paths."""
+    """Return a regular expression for a glob. Use its ``fullmatch`` on relative paths."""
     pattern = pattern.rstrip("/")
     anchored = "/" in pattern
     body = _translate(pattern.removeprefix("./").lstrip("/"))
@@ -75,13 +76,13 @@ def split_glob(pattern: str) -> tuple[str, str]:
 def name_globs(pattern: str) -> tuple[str, ...]:
     """Return globs for ripgrep that match the names of all files that the pattern matches.
 
-    The globs may match more names, so apply the pattern to the results. Returns () if the pattern
-    contains directories, or syntax that ripgrep treats differently.
+    The globs may also match other names, so apply the pattern to the results. Returns () if the
+    pattern contains directories, or syntax that ripgrep treats differently.
     """
     rest = pattern.removeprefix("./").removeprefix("**/")
     if not rest or "/" in rest or "**" in rest or "[" in rest or "\\" in rest or not rest.isascii():
         return ()
-    # The file's name may contain another kind of space there, which may be several bytes long.
+    # The file name may contain a different space character there, one that is several bytes long.
     rest = re.sub(r"\s", "*", rest)
     if "{" not in rest and "}" not in rest:
         return (rest,)
@@ -102,9 +103,10 @@ def _translate(pattern: str, depth: int = 0) -> str:
 
 
 def _piece(pattern: str, position: int, depth: int) -> tuple[str, int]:
-    """Return the regular expression for the part of a pattern at ``position``, and that part's end.
+    """Convert the part of a pattern at ``position`` to a regular expression.
 
-    ``depth`` is the number of pairs of braces around this part.
+    Return the expression, and the position after the part. ``depth`` is the number of pairs of
+    braces around this part.
     """
     wild = next((row for row in _WILD if pattern.startswith(row[0], position)), None)
     if wild is not None:
@@ -133,7 +135,7 @@ def _character_class(pattern: str, start: int) -> tuple[str, int]:
     either = f"(?:{re.escape(pattern[start : end + 1])}|(?!/)[{negated}{members}])"
     try:
         re.compile(either)
-    except re.error:  # The range goes backwards.
+    except re.error:  # The range is in reverse order.
         either = re.escape(pattern[start : end + 1])
     return either, end + 1
 

@@ -39,14 +39,14 @@ class IgnoreRules:
         """Return the rules that a directory inherits from its parents in its repository.
 
         The rules in the directory's own ignore files are not included. They are added by
-        `entering`. A directory that is itself ignored inherits nothing, because a user who names it
-        wants to see its files.
+        `entering`. If the directory itself is ignored, it inherits nothing, because a user who
+        names an ignored directory wants to see its files.
         """
         return cls.of_lines(lines_above(directory), directory)
 
     @classmethod
     def of_lines(cls, rows: Iterable[tuple[str, Sequence[str]]], directory: Path) -> "IgnoreRules":
-        """Return the same rules as `above`, from rows that have been read already.
+        """Return the same rules as `above`, but use ignore files that have already been read.
 
         ``rows`` is the result of `lines_above` for the directory.
         """
@@ -56,7 +56,7 @@ class IgnoreRules:
         return rules
 
     def entering(self, directory: str | Path) -> "IgnoreRules":
-        """Return the rules for a subdirectory: these rules and the rules in its ignore files."""
+        """Return the rules for a subdirectory: these rules, and those in its own ignore files."""
         lines = _lines_in(directory)
         if lines:
             return IgnoreRules((*self.chain, (str(directory), _spec(lines))))
@@ -65,12 +65,12 @@ class IgnoreRules:
     def ignored(self, path: str, *, directory: bool) -> bool:
         """Return True if these rules ignore the file with the given absolute path.
 
-        ``directory`` says whether the path is a directory.
+        ``directory`` is True if the path is a directory.
         """
         for base, spec in reversed(self.chain):
             relative = os.path.relpath(path, base).replace(os.sep, "/")
             is_ignored = spec.check_file(f"{relative}/" if directory else relative).include
-            # None means that no pattern matches. False means that a pattern with ``!`` matches.
+            # The value is None if no pattern matches, and False if a pattern with ``!`` matches.
             if is_ignored is not None:
                 return is_ignored
         return False
@@ -99,7 +99,7 @@ def lines_above(directory: Path) -> list[tuple[str, list[str]]]:
 def _lines_in(directory: str | Path) -> list[str]:
     lines: list[str] = []
     for name in _IGNORE_FILES:
-        # Like git, do not follow links, and read only regular files.
+        # As git does, don't follow links, and read only regular files.
         data = read_regular(os.path.join(directory, name), MAX_BYTES)  # noqa: PTH118 - called for every directory of a walk
         lines += user_text(data).replace("\r\n", "\n").split("\n") if data else []
     return lines
@@ -171,5 +171,5 @@ def _spec(lines: list[str]) -> "GitIgnoreSpec":
     except (ValueError, re.error):
         if len(lines) == 1:
             return GitIgnoreSpec([])
-        # Like git, skip lines that aren't valid patterns.
+        # Skip lines that aren't valid patterns, as git does.
         return GitIgnoreSpec([pattern for line in lines for pattern in _spec([line]).patterns])

@@ -1,9 +1,9 @@
 """Opens files in such a way that a link can't lead to a file other than the one that was checked.
 
-A repository can contain a link to a private file of the user (``AGENTS.md -> ../.ssh/id_rsa``).
-Therefore `read_inside` and `open_inside` refuse paths that lead out of the project. After the user
-has allowed a path, a background command could replace a directory on it with a link. Therefore,
-`directory` and the functions that use it don't follow any links.
+A repository can contain a link to a private file of the user (``AGENTS.md -> ../.ssh/id_rsa``). For
+this reason, `read_inside` and `open_inside` refuse paths that lead out of the project. In addition,
+a background command could replace a directory on a path with a link after the user has allowed the
+path. For this reason, `directory` and the functions that use it don't follow any links.
 """
 
 import errno
@@ -83,8 +83,8 @@ def read_file(path: Path, limit: int | None = None) -> tuple[bytes, os.stat_resu
 def read_regular(path: str | Path, limit: int) -> bytes | None:
     """Return the first ``limit`` bytes of a regular file.
 
-    Returns None if the file isn't regular (a link, for example) or can't be read. Follows links to
-    directories on the path.
+    Returns None if the path is anything else, such as a link, or can't be read. Links to
+    directories on the way to the file are followed.
     """
     try:
         with using(os.open(path, REGULAR)) as descriptor:
@@ -97,7 +97,7 @@ def read_known(path: str, size: int) -> bytes:
     """Return the first ``size`` bytes of a file that is known to be regular.
 
     Returns b"" if the file is a link or can't be read. This is faster than `read_regular`, because
-    it checks less.
+    it makes fewer checks.
     """
     try:
         with using(os.open(path, REGULAR)) as descriptor:
@@ -126,10 +126,10 @@ def _read(descriptor: int, path: str | Path, limit: int | None) -> tuple[bytes, 
 
 @contextmanager
 def directory(path: Path) -> Iterator[int]:
-    """Yield a descriptor of the directory at an absolute path. Close it after the ``with`` block.
+    """Yield a descriptor of the directory at an absolute path for a ``with`` block, then close it.
 
     Raises:
-        OSError: it doesn't exist, or the path contains a link (``ELOOP``, ``ENOTDIR``).
+        OSError: the directory doesn't exist, or the path contains a link (``ELOOP``, ``ENOTDIR``).
     """
     with using(open_path(path)) as descriptor:
         yield descriptor
@@ -142,7 +142,7 @@ def file_beneath(root: int, path: str) -> Iterator[BinaryIO]:
     ``path`` is relative to the directory whose descriptor is ``root``.
 
     Raises:
-        OSError: it doesn't exist or isn't a regular file, or the path contains a link.
+        OSError: the file doesn't exist or isn't a regular file, or the path contains a link.
     """
     with parent_beneath(root, path) as (parent, name):
         descriptor, _state = open_regular(parent, name)
@@ -176,9 +176,9 @@ def walk_beneath(
 ) -> Iterator[tuple[Path, int, list["os.DirEntry[str]"]]]:
     """Yield the path, descriptor and entries of ``top`` and of the directories below it.
 
-    A subdirectory is entered if ``enters`` returns True for its parent's path and its name. Links
-    are not followed. A descriptor is closed when the next directory is requested. Directories that
-    can't be opened, including ``top``, are skipped.
+    ``enters`` takes the path of a directory and the name of a subdirectory, and returns True if the
+    subdirectory should be entered. Links are not followed. A descriptor is closed when the next
+    directory is requested. Directories that can't be opened, including ``top``, are skipped.
     """
     with suppress(OSError), directory(top) as root:
         pending = [""]

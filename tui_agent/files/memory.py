@@ -42,18 +42,18 @@ MAX_DECLINED = 200
 MAX_CHANGES = 50
 """Maximum number of changes that can be undone."""
 UNUSED_SESSIONS = 20
-"""Number of successive sessions without any use of a line after which its removal is proposed."""
+"""After this many successive sessions that don't use a line, its removal is proposed."""
 
 _MAX_BYTES = 4_000_000
 _LOCK_SECONDS = 5.0
 _TOPIC = LazyPattern(r"([^\W_][\w ./+-]{0,31}):\s+(\S.*)")
 _UNSPACED = LazyPattern("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-"""Matches characters of scripts without spaces between words. Each of them counts as a word."""
+"""Matches characters of scripts without spaces between words. Each character counts as a word."""
 _WORD = LazyPattern(r"\w[\w.+-]*\w|\w")
 _SHORT = 3
 """Maximum length of a word that keeps a final s.
 
-In longer words, a final s is removed because it may mark a plural.
+A final s is removed from longer words, because it may mark a plural.
 """
 _COMMON = listed(
     "a after all also always an and any are at avoid be been before by can do don ensure every first "
@@ -61,7 +61,7 @@ _COMMON = listed(
     "remember run should so sure that the their them then there they this to up us use used "
     "using was we when with you your",
 )
-"""Common words, in lower case, that don't show what a line is about."""
+"""Common words, in lower case, which are not used as a topic because they say too little."""
 
 
 class NotKeptError(UserFacingError):
@@ -103,7 +103,7 @@ class MemoryLine(BaseModel):
 
 
 class Proposal(BaseModel):
-    """A proposal to add ``line``, which then replaces the line on the same topic, if there is one.
+    """A proposal to add ``line``, which replaces any line on the same topic.
 
     If ``removes`` is True, the proposal is to remove ``line`` instead.
     """
@@ -119,7 +119,7 @@ class MemoryChange(BaseModel):
 
     ``before`` and ``after`` are the line before and after the change. ``before`` is None for an
     added line, ``after`` is None for a removed line, and both are None if only a proposal was
-    declined. ``proposal`` is the proposal that was accepted or declined with this change, or None.
+    declined. ``proposal`` is the proposal that the change accepted or declined, or None.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -163,9 +163,9 @@ class MemoryState(BaseModel):
         """Add a line. It replaces ``instead_of`` or, if that is None, the line on the same topic.
 
         ``answers`` is the proposal that the user accepted with this line, perhaps after editing it.
-        If the user has changed the topic of the proposal or of ``instead_of`` to a topic that
-        another line has, the new line receives an unused topic instead, such as ``build 2``.
-        Otherwise, it would replace a line that the user hasn't seen.
+        If the user has changed the topic to one that another line already has, the new line
+        receives an unused topic instead, such as ``build 2``. Otherwise, it would replace a line
+        that the user hasn't seen.
 
         Raises:
             NotKeptError: the line replaces no other line, and there are already `MAX_LINES`.
@@ -174,7 +174,7 @@ class MemoryState(BaseModel):
         if answers is not None:
             replaced = answers.line
         if replaced is not None and replaced.topic != line.topic:
-            # The user has not seen the line that already has this topic, if there is one.
+            # If the memory already has a line on this topic, the user has not seen that line.
             line = self.on_free_topic(line)
         before = instead_of or self.line(line.topic)
         if before is None and len(self.lines) >= MAX_LINES:
@@ -182,7 +182,7 @@ class MemoryState(BaseModel):
         return _changed(self, MemoryChange(before=before, after=line, proposal=answers))
 
     def on_free_topic(self, line: MemoryLine) -> MemoryLine:
-        """Return a copy of ``line`` whose topic isn't used yet. If necessary, a number is added.
+        """Return a copy of ``line`` with a topic that isn't used yet, adding a number if necessary.
 
         For a line without a topic, the topic is the first uncommon word of its text, or "note".
         """
@@ -199,9 +199,9 @@ class MemoryState(BaseModel):
         return _changed(self, MemoryChange(before=line, proposal=answers))
 
     def without_proposal(self, proposal: Proposal) -> "MemoryState":
-        """Decline a proposal, and return the changed state.
+        """Decline a proposal, and return the changed memory.
 
-        The text of a proposed line isn't proposed again. If a line's removal was proposed, the line
+        The text of a declined line isn't proposed again. If a line's removal was proposed, the line
         stays, and the count of sessions that didn't use it starts at 0 again.
         """
         line = self.line(proposal.line.topic)
@@ -216,9 +216,9 @@ class MemoryState(BaseModel):
         """Add proposals. A new proposal replaces the pending proposal on the same topic.
 
         A proposed line is ignored if the memory already contains it, if the user has declined it,
-        or if its proposal is already pending. A proposed removal is ignored if no line has its
-        topic, or if a proposal on that topic is already pending. If more than `MAX_PROPOSED`
-        proposals are pending, some are dropped.
+        or if it is already pending. A proposed removal is ignored if no line has its topic, or if a
+        proposal on that topic is already pending. If more than `MAX_PROPOSED` proposals are
+        pending, some are dropped.
         """
         state = self
         for proposal in proposals:
@@ -227,7 +227,10 @@ class MemoryState(BaseModel):
         return state
 
     def counted(self, used: Collection[str], now: int) -> "MemoryState":
-        """Record that a run used the lines on the topics ``used``. ``now`` is in milliseconds."""
+        """Record that a run of the agent used the memory lines on the topics in ``used``.
+
+        ``now`` is in milliseconds.
+        """
         lines = []
         for line in self.lines:
             update: dict[str, int] = {}
@@ -264,7 +267,7 @@ class MemoryState(BaseModel):
         return self.model_copy(update=update)
 
     def proposals_beside(self, proposal: Proposal) -> tuple[Proposal, ...]:
-        """Return the pending proposals whose topic differs from that of ``proposal``."""
+        """Return the pending proposals on topics other than that of ``proposal``."""
         topic = proposal.line.topic
         return tuple(one for one in self.proposed if one.line.topic != topic)
 
@@ -339,7 +342,7 @@ class Memory:
         return after
 
     def add(self, text: str, now: int) -> MemoryLine:
-        """Add a line written by the user, on a topic that isn't used yet, and return the line.
+        """Add a line that the user wrote, on a topic that isn't used yet, and return the line.
 
         ``now`` is in milliseconds since the epoch. Raises NotKeptError if the line is empty, too
         long or already known, or if it can't be stored. Raises NoteError or OSError if the
@@ -370,7 +373,7 @@ class Memory:
         self.change(lambda state: _noted(state, MemoryChange(before=line)))
 
     def undo(self) -> MemoryChange | None:
-        """Undo the newest change and return it, or None if there is nothing to undo.
+        """Undo the newest change and return it. If there is nothing to undo, return None.
 
         Raises the errors of `drop`.
         """
@@ -401,7 +404,7 @@ def line_text(text: str) -> str:
 
 
 def line_of(text: str) -> MemoryLine:
-    """Return a new memory line for a text that may begin with a topic (``build: use pnpm``).
+    """Return a new memory line for a text, which may begin with a topic (``build: use pnpm``).
 
     Raises:
         NotKeptError: the text is empty or longer than `MAX_CHARS`.
@@ -418,7 +421,7 @@ def line_of(text: str) -> MemoryLine:
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Return the words, in lower case, that show the subject of a text. Common words are left out.
+    """Return the words, in lower case, that show what a text is about. Common words are left out.
 
     A plural s is removed. In scripts without spaces between words, each character is a word.
     """
@@ -443,7 +446,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _changed(state: MemoryState, change: MemoryChange) -> MemoryState:
-    """Return the state after a change of its lines. The change is recorded, so it can be undone.
+    """Return the memory after a change of its lines. The change is recorded, so it can be undone.
 
     If the change accepts or declines a proposal, that proposal is no longer pending.
     """
@@ -460,7 +463,7 @@ def _noted(state: MemoryState, change: MemoryChange) -> MemoryState:
 def _replaced(
     lines: Iterable[MemoryLine], old: MemoryLine | None, new: MemoryLine | None
 ) -> tuple[MemoryLine, ...]:
-    """Return the lines after ``new`` has replaced the line with the topic of ``old``.
+    """Return a copy of the lines in which ``new`` replaces the line with the topic of ``old``.
 
     If no line has that topic, ``new`` is added at the end. If ``new`` is None, the old line is
     removed.

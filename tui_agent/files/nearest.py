@@ -11,9 +11,9 @@ def nearest_files(
 ) -> Iterator["os.DirEntry[str]"]:
     """Yield the entries below ``places`` that are not directories, nearest first.
 
-    Enters a subdirectory if ``enters`` returns True for its name and it is at most ``depth`` levels
-    down. Stops after the directory in which the ``names``-th entry was seen. Links are yielded but
-    not followed.
+    A subdirectory is entered if ``enters`` returns True for its name and it is at most ``depth``
+    levels down. The search stops after the directory in which the ``names``-th entry was seen.
+    Links are yielded but not followed.
     """
     pending = deque((str(place), 0) for place in places)
     looked_at = 0

@@ -1,8 +1,8 @@
 """Reads a project's notes file, and changes it when the user drops a note.
 
-Earlier versions of the program wrote this file. It is a Markdown file in the project, with one list
-item per note. New lines go into the memory instead (``files.memory``). A note is added only when
-the user undoes its removal.
+The notes file is a Markdown file in the project, with one list item per note. It was written by
+earlier versions of the program. New lines are stored in the memory instead (``files.memory``). A
+note is added only when the user undoes its removal.
 """
 
 from pathlib import Path
@@ -67,7 +67,7 @@ def notes_in(text: str) -> list[str]:
 
 
 def with_note(text: str, note: str) -> str:
-    """Return the text of a notes file with a note added at the end."""
+    """Return the text of a notes file after adding a note at the end."""
     newline = newline_of(text)
     return f"{text.rstrip() or _TITLE}{newline}{_BULLET}{note}{newline}"
 

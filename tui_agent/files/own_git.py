@@ -38,11 +38,13 @@ _SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "ls-files": (),
     "status": ("--ignore-submodules=all", "--no-renames"),
 }
-"""The allowed subcommands, each with options that are always added. Without the options, git would
-start another git in each submodule, and that git would read the submodule's settings.
+"""The allowed subcommands, each with options that are always added.
 
-``git diff`` isn't allowed, because it writes the times of files into the index even without
-optional locks.
+Without these options, git would start another git process in each submodule, and that process would
+read the submodule's settings.
+
+``git diff`` isn't allowed, because it writes the times of files to the index, even without optional
+locks.
 """
 
 _PLAINLY = ("--no-pager", "--literal-pathspecs")
@@ -54,7 +56,7 @@ _MAX_HASHED_BYTES = 10_000_000
 _SHA1_DIGITS = 40
 
 _MAX_REFERENCE_BYTES = 16_000_000
-"""Maximum number of bytes read from ``packed-refs``."""
+"""Maximum number of bytes that are read from the git file ``packed-refs``."""
 
 _KEPT_SETTINGS: dict[str, dict[str, tuple[str, ...]]] = {
     "core": {
@@ -67,8 +69,10 @@ _KEPT_SETTINGS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "extensions": {"objectformat": ("sha1", "sha256")},
 }
-"""Settings of a repository that affect how files are compared, with their allowed values. No other
-settings of the repository are used."""
+"""The settings of a repository that git may use, with their allowed values.
+
+They affect how files are compared. No other settings of the repository are used.
+"""
 
 _OWN_SETTINGS = """\
 [core]
@@ -183,9 +187,9 @@ def call_git(
 
 
 def is_modified(folder: Path, seconds: float = GIT_SECONDS) -> bool:
-    """Return True if tracked files in the repository around a folder differ from the last commit.
+    """Return True if tracked files in the repository of a folder differ from the last commit.
 
-    Also returns False if git fails or takes longer than ``seconds``. Submodules are ignored. This
+    Returns False if git fails or takes longer than ``seconds``. Submodules are ignored. This
     function blocks, so call it in a thread.
     """
     return bool(run_git(folder, "status --porcelain --untracked-files=no", seconds=seconds))
@@ -194,9 +198,9 @@ def is_modified(folder: Path, seconds: float = GIT_SECONDS) -> bool:
 def unchanged_since_staged(folder: Path, paths: Iterable[Path]) -> frozenset[Path]:
     """Return the paths in a folder whose current content equals the content in git's index.
 
-    Everyone who has a copy of the repository can read that content. The result never includes files
-    in submodules, or files whose content git changes when it stores them (line ends, filters). The
-    result is empty outside a repository, or if git fails.
+    This content is no secret to anyone who has a copy of the repository. The result never includes
+    files in submodules, or files whose content git changes when it stores them (line ends,
+    filters). The result is empty outside a repository, or if git fails.
     """
     index = _index_time(folder)
     states = []
@@ -224,9 +228,9 @@ def tracked_files(folder: Path) -> frozenset[str]:
 
 
 def _index_time(folder: Path) -> int:
-    """Return when the index of a folder's repository was modified, in nanoseconds since the epoch.
+    """Return the modification time of the git index of a folder's repository.
 
-    Returns 0 if there is no repository or no index.
+    It is in nanoseconds since the epoch, or 0 if there is no repository or no index.
     """
     repository = repository_of(find_project(folder))
     try:
@@ -337,9 +341,9 @@ def repository_of(top: Path) -> Path | None:
 def private_repository(project: Path, place: Path, original: Path) -> tuple[Path, Path] | None:
     """Create a git directory ``place`` with the project's history and its own index and references.
 
-    Changes in the new git directory don't affect the project's repository, because only objects are
-    read from there. Objects inside the project are read through ``original``, another path to the
-    project, because the project's own path may be hidden where git runs.
+    Changes in the new git directory don't affect the project's repository, from which only objects
+    are read. Objects inside the project are read through ``original``, another path to the project,
+    because the project's own path may be hidden where git runs.
 
     Returns:
         The path through which objects are read, and their real path, or None if the project has no
@@ -405,7 +409,8 @@ def shared_directory(repository: Path) -> Path:
 def main_worktree(top: Path) -> Path:
     """Return the main working tree if ``top`` is another worktree of the repository, else ``top``.
 
-    The repository must list the worktree, because a ``.git`` file could name any repository.
+    A worktree counts only if the repository lists it, because a ``.git`` file could name any
+    repository.
     """
     repository = repository_of(top)
     if repository is None or real_path(_line(repository / "gitdir") or "") != real_path(
@@ -444,8 +449,8 @@ def head_of(repository: Path, shared: Path) -> str | None:
 def _settings(path: Path) -> Iterator[str]:
     """Yield the settings in a git configuration file that ``_KEPT_SETTINGS`` allows.
 
-    Yields each setting as text for another configuration file. Finds only settings that are written
-    on one line in the usual form.
+    Each setting is yielded as text for another configuration file. Only settings that are written
+    on one line in the usual form are found.
     """
     section = ""
     for line in (read_regular(path, _SMALL) or b"").decode("utf-8", "replace").splitlines():

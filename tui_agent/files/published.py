@@ -1,9 +1,9 @@
 """Recognises files of installed Python packages that are exactly as they were published.
 
-Packages contain test keys and certificate bundles, which look like secrets. Each package lists its
-files with digests and sizes in ``RECORD``, which is written last. A file that still matches this
-list is public, so it isn't a secret of the user. This module reads the files and the lists, and
-caches the lists.
+Packages contain test keys and certificate bundles, which look like secrets. Each package has a list
+of its files with digests and sizes in ``RECORD``, which is written last. A file that still matches
+this list is public, so it isn't a secret of the user. This module reads the files and the lists,
+and caches the lists.
 """
 
 import base64

@@ -20,14 +20,17 @@ COMMON = (
     *("--no-config", "--color=never", "--no-messages", "--no-require-git", "--hidden"),
     *(f"--glob=!{name}" for name in (".git", ".hg", ".svn", ".jj")),
 )
-"""Options of every search. Hidden files are searched, but repository data (``.git``) is not. Don't
-add globs without ``!``, because they would override the ignore files."""
+"""Options of every search.
+
+Hidden files are searched, but repository data (``.git``) is not. A glob without ``!`` must not be
+added, because it would override the ignore files.
+"""
 
 IGNORE_FILES = frozenset({".gitignore", ".ignore", ".rgignore"})
 PIPE_CHECK_DELAY = 1.0
-"""Seconds after the start of a search until its ignore files are checked.
+"""Seconds from the start of a search until its ignore files are checked.
 
-If an ignore file is a pipe, ripgrep would wait forever for it.
+If one of them is a pipe, ripgrep would wait for it forever.
 """
 _CHUNK = 64 * 1024
 _STDERR_BYTES = 8 * 1024
@@ -40,14 +43,13 @@ _checked: dict[str, bool] = {}
 class NoRipgrepError(Exception):
     """Raised when ripgrep can't be used.
 
-    The reason is that ripgrep isn't installed or doesn't run, or that an ignore file isn't a
-    regular file.
+    Either ripgrep isn't installed or doesn't run, or an ignore file isn't a regular file.
     """
 
 
 @frozen
 class Search:
-    """How a search with ripgrep ended.
+    """The outcome of a search with ripgrep.
 
     ``code`` is its exit code: 0 if it found anything, 1 if it found nothing, 2 for an error,
     negative if it was killed after `TIMEOUT`. ``errors`` is the beginning of its error output.
@@ -63,8 +65,8 @@ async def list_files(
 ) -> Search:
     """Pass the files that ripgrep would search to ``sink``, as paths relative to the directory.
 
-    Other ``arguments``, such as ``--files-with-matches``, select other files. Raises NoRipgrepError
-    as `run_ripgrep` does.
+    ``arguments`` can select other files, for example with ``--files-with-matches``. Raises
+    NoRipgrepError as `run_ripgrep` does.
     """
 
     def plain(names: list[bytes]) -> None:
@@ -77,9 +79,9 @@ async def list_files(
 async def shared_files(root: Path, most: int | None = None) -> list[str]:
     """Return the relative paths of the files in a project that git doesn't ignore, unsorted.
 
-    If there are more than ``most`` files, returns at least ``most`` + 1 of them, but perhaps not
-    all. If ``most`` is None, returns all files. Without ripgrep, the listing is slower and contains
-    at most ``most`` + 1 files, or 200,001 if ``most`` is None.
+    If there are more than ``most`` files, returns more than ``most`` of them, but perhaps not all.
+    If ``most`` is None, returns all files. Without ripgrep, the listing is slower and contains at
+    most ``most`` + 1 files, or 200,001 if ``most`` is None.
     """
     names: list[str] = []
 
@@ -103,9 +105,9 @@ async def run_ripgrep(
     """Run ripgrep in a directory and pass its output to ``sink``, several lines at a time.
 
     Lines are passed without ``end``. After `TIMEOUT` seconds, ripgrep is killed, and the result's
-    ``timed_out`` is True. Raises NoRipgrepError if ripgrep can't run, or was killed earlier because
-    an ignore file is a pipe or the memory limit was reached. By then, ``sink`` may have received
-    some lines.
+    ``timed_out`` is True. Raises NoRipgrepError if ripgrep can't run. Also raises it if ripgrep was
+    killed earlier, because an ignore file is a pipe or because the memory limit was reached. By
+    then, ``sink`` may have received some lines.
     """
     for binary in _candidates(directory):
         if await _works(binary):
@@ -132,7 +134,8 @@ async def run_ripgrep(
         async with asyncio.timeout(TIMEOUT):
             await _lines(process.stdout, sink, end)
             if await process.wait() < 0:
-                # ripgrep was killed because of a pipe as an ignore file, or for using much memory.
+                # ripgrep was killed because an ignore file is a pipe, or because it used too much
+                # memory.
                 raise NoRipgrepError
     except TimeoutError:
         timed_out = True
@@ -149,7 +152,7 @@ async def run_ripgrep(
 def ignore_files_are_plain(directory: Path) -> bool:
     """Return True if all ignore files in a directory and its parents are regular files.
 
-    ripgrep would wait forever for a pipe.
+    If one of them is a pipe, ripgrep would wait for it forever.
     """
     for up in (directory, *directory.parents):
         for name in (*IGNORE_FILES, ".git/info/exclude"):
@@ -163,7 +166,10 @@ def _is_plain(path: str | Path) -> bool:
 
 
 async def _kill_at_pipes(process: asyncio.subprocess.Process, directory: Path) -> None:
-    """After `PIPE_CHECK_DELAY`, kill ripgrep if it still runs and an ignore file isn't regular."""
+    """Kill ripgrep if an ignore file isn't a regular file, because ripgrep may wait for it forever.
+
+    The files are checked after `PIPE_CHECK_DELAY` if ripgrep still runs then.
+    """
 
     def has_pipes() -> bool:
         for place, _folders, names in os.walk(directory):
@@ -199,9 +205,9 @@ async def _drained(stream: asyncio.StreamReader) -> bytes:
 
 @lru_cache(maxsize=64)
 def _candidates(directory: Path) -> tuple[str, ...]:
-    """Return the paths of ripgrep programs: from the ripgrep package, then from ``PATH``.
+    """Return the paths of ripgrep programs: first from the ripgrep package, then from ``PATH``.
 
-    A program in ``directory`` isn't used, because a project must not choose what runs.
+    A program in ``directory`` isn't used, because a project must not choose which programs run.
     """
     scripts = sysconfig.get_path("scripts")
     found = (find_program("rg", environ={"PATH": scripts}), find_program("rg", outside=directory))
@@ -211,7 +217,7 @@ def _candidates(directory: Path) -> tuple[str, ...]:
 async def _works(binary: str) -> bool:
     """Return True if ``binary --version`` succeeds. The result is cached.
 
-    A ripgrep wheel for another C library can be installed, but the program in it doesn't run.
+    The installed ripgrep package may be for another C library. Its program doesn't run then.
     """
     if binary not in _checked:
         try:

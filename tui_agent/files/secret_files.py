@@ -27,8 +27,10 @@ from tui_agent.text_files.encodings import UTF_8, detect
 from tui_agent.word_lists import listed
 
 MAX_BYTES = 1_000_000
-"""Number of bytes at the start of a file that are searched for secrets together. Later lines are
-searched one by one when they are shown."""
+"""Number of bytes at the start of a file that are searched for secrets together.
+
+Lines after that are searched one by one when they are shown.
+"""
 
 _REMEMBERED = 16_384
 _MAX_SECRET_SHARE = 0.8
@@ -43,7 +45,7 @@ _CODE = listed(
 _MAX_PROGRAM_NAMES = 4_000
 _MAX_PROGRAM_DEPTH = 5
 _MAX_SETTINGS_BYTES = 4_096
-"""Maximum size, in bytes, of an installed program's files that are searched for secrets.
+"""Maximum size, in bytes, of the files of an installed program that are searched for secrets.
 
 Larger files contain the program's data, not settings.
 """
@@ -63,7 +65,7 @@ _LIBRARIES = listed(
 class _Content:
     """The secrets found in a file.
 
-    ``lines`` maps the numbers, from 1, of the lines that contain secrets to the redacted lines.
+    ``lines`` contains the redacted text of each line with a secret, by its line number, from 1.
     ``secrets`` contains the secrets. A secret of several lines is split into its lines.
     ``is_secret`` says that the whole file is a secret. ``is_longer`` says that the file has more
     than `MAX_BYTES` bytes, and that the rest was not searched.
@@ -108,7 +110,8 @@ def is_searched(path: str, size: int) -> bool:
 def text_in(data: bytes) -> str:
     """Decode a file's bytes with their detected encoding. Return "" if they are not text.
 
-    A few zero bytes become spaces, because grep and other commands show such a file as text.
+    If there are a few zero bytes, they become spaces, because grep and other commands show such a
+    file as text.
     """
     if data.isascii() and b"\0" not in data:
         return data.decode("ascii")
@@ -121,7 +124,7 @@ def text_in(data: bytes) -> str:
 
 
 def secrets_among_programs(places: Iterable[Path]) -> Iterator[Path]:
-    """Yield files with secrets, such as settings files, in directories of installed programs.
+    """Yield files that hold secrets, such as settings, in directories of installed programs.
 
     These are files whose names say that they hold secrets, and small files that contain a secret.
     Directories of libraries are skipped. Files nearest to ``places`` come first, and the search
@@ -166,9 +169,10 @@ def shown_line(path: Path, number: int, line: str) -> str:
 
 
 def shown_text(path: Path, text: str) -> str:
-    """Return a file's current or proposed text with secrets redacted. Doesn't read the file.
+    """Return the text of a file with secrets redacted. The text may be current or proposed.
 
-    Text of source code, Markdown and files made to be shared is returned unchanged.
+    The file itself is not read. Text of source code, Markdown and files made to be shared is
+    returned unchanged.
     """
     from tui_agent.secret_detector import remove_secrets
 
@@ -206,9 +210,9 @@ def shown_diff(path: Path, texts: Iterable[str], diff: str) -> str:
 
 
 def is_code_or_example(path: Path) -> bool:
-    """Return True if a file's name says that it is source code, Markdown or made to be shared.
+    """Return True if a file is source code, Markdown or made to be shared, judging by its name.
 
-    Secrets in such files are taken to be made up.
+    Secrets in such files are assumed to be made up.
     """
     return _is_code(path.name) or is_made_to_be_shared(path.name)
 
@@ -225,7 +229,7 @@ def _is_published(path: Path) -> bool:
 
 
 def _content_of(path: Path) -> _Content:
-    """Return the secrets in a file, which is read again only if it has changed."""
+    """Return the secrets in a file. The file is read again only if it has changed."""
     try:
         state = os.lstat(path)
     except OSError:
@@ -253,7 +257,7 @@ def _content(path: Path, _changed: int, size: int) -> _Content:
         first = text.count("\n", 0, secret.start) + 1
         more = text.count("\n", secret.start, secret.end)
         touched.update(range(first, first + more + 1))
-        # Each line of a secret is replaced by one line, so all lines keep their numbers.
+        # Each line of a secret is replaced by exactly one line, so that line numbers stay the same.
         pieces += [text[end : secret.start], REMOVED, f"\n{REMOVED}" * more]
         end = secret.end
         hidden += secret.end - secret.start

@@ -1,7 +1,7 @@
 """Finds out which of many files contain secrets. A file is searched again only after a change.
 
-Most files contain no secret, so the texts of several files, called a batch, are searched together.
-If a secret is found, the files of the batch are searched one by one.
+Most files contain no secret. To save time, the texts of several files (a batch) are therefore
+searched together. If a secret is found, the files of the batch are searched one by one.
 """
 
 import threading
@@ -20,13 +20,13 @@ _APART = "\n\0\n"
 _TURN_SECONDS = 0.05
 
 MayContinue = Callable[[], bool]
-"""A function that returns True as long as the search may continue."""
+"""A function that returns True as long as the search may go on."""
 
 
 class FileState(NamedTuple):
     """A file's absolute path, status change time in nanoseconds, and size in bytes.
 
-    Programs can't set the status change time back.
+    The status change time is used, because programs can't set it back.
     """
 
     path: str
@@ -35,16 +35,16 @@ class FileState(NamedTuple):
 
 
 class SecretSearch:
-    """Searches files for secrets and keeps the results in memory. May be used from any thread.
+    """Searches files for secrets and keeps the results in memory. It can be used from any thread.
 
-    Each `Sandbox` has one.
+    Each `Sandbox` has its own.
     """
 
     def __init__(self) -> None:
         self._known: dict[FileState, bool] = {}
         self._turn = threading.Lock()
         self.waiting = 0
-        """Number of files that the running search has yet to read. 0 if no search is running."""
+        """Number of files that the running search still has to read. 0 if no search is running."""
 
     def known(self, file: FileState) -> bool | None:
         """Return whether a file in this state contains a secret, or None if it wasn't searched."""
@@ -99,7 +99,7 @@ class SecretSearch:
 
 
 def _is_key(file: FileState, text: str) -> bool:
-    """Return True if a file contains nothing but a secret, such as an API key, and white space."""
+    """Return True if a file contains only a secret, such as an API key, and white space."""
     from tui_agent.secret_detector import is_secret_value
 
     return is_secret_value(text.strip(), Path(file.path).name)

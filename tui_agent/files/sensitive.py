@@ -1,4 +1,7 @@
-"""Recognises, by their names, files that contain secrets, control programs, or belong to git."""
+"""Recognises files that contain secrets, control programs or belong to git.
+
+The functions look only at names, not at what the files contain.
+"""
 
 import fnmatch
 import os
@@ -23,7 +26,7 @@ Searches skip these files unless their path is given.
 _SENSITIVE = LazyPattern("|".join(map(fnmatch.translate, SENSITIVE_NAMES)))
 
 HARMLESS_ENDS = (".example", ".sample", ".template", ".dist")
-"""The endings of names of files that are made to be shared and contain no real secrets."""
+"""Endings of the names of files that are made to be shared and contain no real secrets."""
 
 _REPOSITORIES = frozenset({".git", "git~1", ".hg", ".svn", ".jj", ".sl", ".pijul"})
 _PROTECTED = listed(
@@ -36,8 +39,10 @@ _PROTECTED = listed(
     .dir-locals-2.el .gdbinit .lldbinit
     """
 )
-"""Names, in lower case, of files and directories that other programs run or read as settings. A
-command may change such a file only if the user has allowed it."""
+"""Names, in lower case, of files and directories that other programs run or read as settings.
+
+A command may change such a file only if the user has allowed it.
+"""
 
 INERT_NAMES = listed(
     """
@@ -56,16 +61,16 @@ _SETTINGS = in_order(
 """Endings, in lower case, of the names of settings files."""
 
 _BARE = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
-"""Sets of names of directory entries.
+"""Sets of names that mark a repository. The names are in lower case.
 
-If a directory contains all entries of a set, git treats it as a repository. The names are in lower
-case, because some file systems ignore case.
+If a directory contains all names of one set, git treats it as a repository. On file systems that
+ignore case, this is also true for other spellings.
 """
 _BARE_NAMES = _BARE[0] | _BARE[1]
 
 
 def is_sensitive(path: str | os.PathLike[str]) -> bool:
-    """Return True if files with the name at the end of a path usually contain secrets.
+    """Return True if a file with this path usually contains secrets, judging by its name.
 
     An example is ``.env``.
     """
@@ -74,18 +79,21 @@ def is_sensitive(path: str | os.PathLike[str]) -> bool:
 
 
 def is_made_to_be_shared(name: str) -> bool:
-    """Return True if a file's name, such as ``.env.example``, marks an example without secrets."""
+    """Return True if a file is a shared example without secrets, such as ``.env.example``.
+
+    Only its name is examined.
+    """
     return name.lower().endswith(HARMLESS_ENDS)
 
 
 def is_bare_repository(names: Iterable[str]) -> bool:
-    """Return True if git treats a directory with these entries as a repository."""
+    """Return True if git treats a directory as a repository, judging by the names in it."""
     held = {name.casefold() for name in names if name.casefold() in _BARE_NAMES}
     return any(needed <= held for needed in _BARE)
 
 
 def is_repository_part(name: str) -> bool:
-    """Return True for the name of an entry that helps make a directory a git repository.
+    """Return True if a name is that of a file or directory that git expects in a git directory.
 
     These names are ``HEAD``, ``objects``, ``refs``, ``commondir`` and ``config``. Ignores case.
     """
@@ -98,16 +106,17 @@ def is_repository_name(name: str) -> bool:
 
     Ignores case, characters outside ASCII, and endings that Windows ignores.
     """
-    # On Windows, the text after a colon names a part of the file: ".git::$INDEX_ALLOCATION".
+    # On Windows, text after a colon names a data stream of the file, as in
+    # ".git::$INDEX_ALLOCATION".
     plain = "".join(filter(str.isascii, name)).casefold().partition(":")[0]
     return plain.rstrip(". ") in _REPOSITORIES
 
 
 @lru_cache(maxsize=16_384)
 def steers_programs(name: str) -> bool:
-    """Return True for the name of a file or directory that other programs run or read as settings.
+    """Return True if other programs run a file with this name, or read settings from it.
 
-    Examples are ``.husky``, ``.vscode`` and ``.git``.
+    The name may also be that of a directory. Examples are ``.husky``, ``.vscode`` and ``.git``.
     """
     return name.lower() in _PROTECTED or is_repository_name(name)
 
@@ -119,5 +128,5 @@ def may_be_settings(name: str) -> bool:
 
 
 def has_steering_part(path: PurePath) -> bool:
-    """Return True if other programs run or read as settings a file or directory on a path."""
+    """Return True if a path has a part that other programs run or read as settings."""
     return any(map(steers_programs, path.parts))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _SETTLED_NS = 2_000_000_000
-"""Minimum age, in nanoseconds, of a file's last change at the time its stamp is created.
+"""A stamp is returned only if the file's last change is at least this old, in nanoseconds.
 
 Any later change then has a different time.
 """
@@ -27,10 +27,10 @@ class Stamp(NamedTuple):
 
 
 def settled_stamp(path: Path) -> Stamp | None:
-    """Return the stamp of a file. Links are followed.
+    """Return the stamp of a file, which shows later whether it has changed. Links are followed.
 
-    Returns None if the file doesn't exist, or if it was changed less than 2 s ago, because another
-    change right now might not alter its times.
+    Returns None if the file doesn't exist, or if it was changed less than 2 s ago. In that case,
+    another change right now might leave its times as they are.
     """
     try:
         status = path.stat()

@@ -11,7 +11,7 @@ from tui_agent.lazy import frozen
 
 MAX_NAMES = 200_000
 MAX_SECONDS = 2.0
-"""Limits of `unseen_files`: the number of directory entries, and the time in seconds."""
+"""`unseen_files` stops after this time, in seconds, or after `MAX_NAMES` directory entries."""
 MAX_FOUND = 100
 
 
@@ -30,8 +30,8 @@ def unseen_files(directory: Path, takes: Callable[[str], bool]) -> Unseen:
     """Return the files below a directory that a search has skipped, with the reasons.
 
     The function ``takes`` receives a path relative to the directory, and returns True if the search
-    was for that file. Call `unseen_files` only after a search that found nothing, because it
-    doesn't leave out files that the search has seen.
+    could have found that file. Call `unseen_files` only after a search that found nothing, because
+    it doesn't leave out files that the search has seen.
     """
     found: dict[str, str] = {}
     deadline = time.monotonic() + MAX_SECONDS

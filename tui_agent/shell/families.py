@@ -17,10 +17,10 @@ from tui_agent.shell.reader import Word
 from tui_agent.word_lists import listed
 
 _TABLE = Path(__file__).with_suffix(".txt")
-"""The file with the options of each family, taken from the programs' own help."""
+"""The file that lists the options of each command family, taken from the programs' own help."""
 
 _TASKS = listed("npm pnpm yarn bun")
-"""Programs that have a `run` subcommand. Each task that it runs is a family of its own."""
+"""Programs with a `run` subcommand. Each of their tasks is a command family of its own."""
 _RUNNERS = frozenset(
     ["uv run", "poetry run", "pipenv run", "pdm run", "bundle exec", "npx", "bunx", "pnpm exec"]
 )
@@ -33,21 +33,22 @@ _BLOCK = re.compile(r"^(\w[^:]*):\n((?:    .*\n)+)", re.MULTILINE)
 """Matches a block of `families.txt`: family names separated by commas, then lines of options."""
 _PLAIN = re.compile(r"[\w.@/:+-]+", re.ASCII)
 _BRANCHES = listed("fetch pull")
-"""Subcommands of git whose families cover only operands without a colon.
+"""Subcommands of git whose families don't cover operands with a colon.
 
-Names of remotes and branches are covered, but URLs, which lead to other machines, are not.
+Such an operand can be a URL, which leads to another machine. Names of remotes and branches, which
+contain no colon, are covered.
 """
 
 _MODULES_ONLY = listed("unittest doctest compileall coverage build")
-"""Names that are families only if they are run as Python modules (``python -m``).
+"""Names of Python modules that form a family only after ``python -m``.
 
-A program with such a name may be something else.
+A program with the same name may be something else.
 """
 
 
 @frozen
 class _Family:
-    """The family of a command. ``name`` contains the first words, which all its commands share.
+    """The family of a command. ``name`` contains the words with which all its commands begin.
 
     ``fits`` is True if the family covers all options of the command.
     """
@@ -57,7 +58,7 @@ class _Family:
 
 
 def family(words: Sequence[Word]) -> tuple[str, str]:
-    """Return the pattern of the rule that the user's answer "always" creates for a simple command.
+    """Return the pattern of the rule that is created if the user answers "always" for a command.
 
     The second result is usually "". If the command's family doesn't cover one of the command's
     options, the rule is only for this command, and the second result is the family's pattern.
@@ -69,8 +70,8 @@ def family(words: Sequence[Word]) -> tuple[str, str]:
     pattern = f"{' '.join(found.name)} *"
     if not found.fits:
         return exact, pattern
-    # For a task without arguments, the rule allows exactly this command. For a task with arguments,
-    # it allows the whole family.
+    # If the task has no arguments, the rule allows exactly this command. Otherwise, it allows the
+    # whole family.
     is_task = found.name[0] in _TASKS and "run" in found.name
     if is_task and len(found.name) == len(words):
         return exact, ""
@@ -80,8 +81,8 @@ def family(words: Sequence[Word]) -> tuple[str, str]:
 def run_by(words: Sequence[str]) -> list[str]:
     """Return the commands that a runner (``uv run``, ``npx``) may start, so rules can deny them.
 
-    Because of the runner's own options, the command may begin at any of the next six words. Returns
-    [] if the words don't begin with a runner.
+    The runner may have options of its own, so the command may begin at any of the next six words.
+    Returns [] if the words don't begin with a runner.
     """
     size = _runner_size(words)
     if size:
@@ -117,9 +118,9 @@ def _named(words: Sequence[str]) -> _Family | None:
 
 
 def _of_script(words: Sequence[str], program: str, second: str) -> _Family | None:
-    """Return the family of a local program (``./x``), a script, or a Python module (``-m``).
+    """Return the family of a command that runs a local program (``./x``), a script or a module.
 
-    Returns None for other commands.
+    A module is a Python module run with ``-m``. Returns None for other commands.
     """
     if program.startswith("./") and len(program) > 2:
         return _Family((program,), fits=True)
@@ -128,7 +129,7 @@ def _of_script(words: Sequence[str], program: str, second: str) -> _Family | Non
     if second == "-m" and words[2:3] and words[2] in _MODULES:
         if words[2] != "ruff":
             return _family_of(words, 3, words[2])
-        # The options of ruff are listed under its subcommands.
+        # The options of ruff are listed by subcommand.
         name = " ".join(words[2:4])
         return _Family(tuple(words[:3]), _knows(name, words[2 + len(name.split()) :]))
     if "." in second and not second.startswith("-"):
@@ -137,9 +138,9 @@ def _of_script(words: Sequence[str], program: str, second: str) -> _Family | Non
 
 
 def _family_of(words: Sequence[str], size: int, name: str) -> _Family:
-    """Return the family named by the first ``size`` words.
+    """Return the family named by the first ``size`` words of a command.
 
-    Its options are listed under ``name``.
+    The family's options are listed under ``name``.
     """
     return _Family(tuple(words[:size]), _knows(name, words[size:]))
 
@@ -169,7 +170,8 @@ def _knows_option(name: str, option: str) -> bool:
         return True
     if option.startswith("--") or name.startswith("go "):
         return False  # This is a long option. Go programs write these with one dash.
-    # One-letter options may be joined, and the last one may be followed by its value.
+    # Several one-letter options may be combined in one word. The last of them may be followed by
+    # its value.
     flags = "".join(known_one[1] for known_one in known if len(known_one) == 2)
     rest = option[1:].lstrip(flags)
     return not rest or f"-{rest[0]}:" in known

@@ -4,7 +4,7 @@ A command line that runs without a question is called free. Every character of a
 to a token defined here, every program is in `TABLE`, every switch is named in the program's row,
 and every operand has the form that the row requires. Lines with expansions, globs, redirections to
 files, here-documents, assignments or groups are never free. Every path must be in the project and
-must not contain a link, and a file whose content is read must not contain a secret. No setting can
+must not contain a link. A file whose content is read must not contain a secret. No setting can
 extend the table.
 """
 
@@ -61,7 +61,7 @@ class CommandPlace:
     folder: Path
 
     def inside(self, text: str) -> Path | None:
-        """Return the absolute path that ``text``, a path in the command, stands for.
+        """Return the absolute path for ``text``, a path as written in the command.
 
         Returns None if the path is outside the project or contains a link.
         """
@@ -81,7 +81,7 @@ def is_listable(text: str, place: CommandPlace) -> bool:
 
 
 def below(path: Path, place: CommandPlace) -> list[str]:
-    """Return the names, in lower case, that lead from the project to a path in it."""
+    """Return the parts of the path from the project to a path inside it, in lower case."""
     return [part.lower() for part in path.relative_to(place.project).parts]
 
 
@@ -96,7 +96,7 @@ def _pattern(pattern: str) -> OperandForm:
 def _file(text: str, place: CommandPlace) -> bool:
     """Return True for a regular file that contains no secret, and for a path that doesn't exist.
 
-    The path must be in the project. Returns False if a name on the path suggests secrets.
+    The path must be in the project. Returns False if any name on the path suggests secrets.
     """
     path = None
     if is_listable(text, place):
@@ -107,10 +107,10 @@ def _file(text: str, place: CommandPlace) -> bool:
 
 
 def _tree(text: str, place: CommandPlace) -> bool:
-    """Return True for a file that `_file` accepts, or for a directory that may be searched.
+    """Return True if a file or directory may be searched.
 
-    A directory may be searched if it contains no secrets and no repository, and isn't too large to
-    be checked. All its ignore files must be regular files.
+    For a file, `_file` decides. A directory may be searched if it contains no secrets and no
+    repository, and isn't too large to be checked. All its ignore files must be regular files.
     """
     path = None
     if is_listable(text, place):
@@ -154,11 +154,11 @@ _anything = _pattern(r".*")
 class ProgramUsage:
     """The switches and operands that a program may have in a line that runs without a question.
 
-    ``flags`` are the letters of switches without a value, which may be joined (``-la``). ``valued``
-    are the letters of switches with a value. ``long`` is a regular expression for other switches. A
-    value in the same word as its switch may only be a number or a punctuation mark. A value in the
-    next word counts as an operand. ``form`` is the allowed form of operands, or None if operands
-    are not allowed. ``first`` is the form of the first operand, if it differs.
+    ``flags`` are the letters of switches without a value, which may be combined (``-la``).
+    ``valued`` are the letters of switches with a value. ``long`` is a regular expression for other
+    switches. A value in the same word as its switch may only be a number or a punctuation mark. A
+    value in the next word counts as an operand. ``form`` is the allowed form of operands, or None
+    if operands are not allowed. ``first`` is the form of the first operand, if it differs.
     """
 
     flags: str = ""
@@ -178,13 +178,14 @@ class ProgramUsage:
         if self.form is _anything:
             return True
         switches, operands = _apart(words)
-        # NUL never occurs in a line. It keeps the pattern valid if there are no letters. A value
-        # can't contain letters, because some programs read letters after a value as switches.
+        # A value must not contain letters, because some programs read letters after a value as
+        # switches. NUL, which never occurs in a line, keeps the pattern valid if there are no
+        # letters.
         letters = rf"-[{self.flags}\0]*(?:[{self.valued}\0](?:[\d.,+-]*|[^\w-]))?"
         known = re.compile(f"{letters}|{self.long}", re.ASCII)
         if "-" in switches or not all(map(known.fullmatch, switches)):
             return False
-        # A switch may give the pattern to search for, before or after the files.
+        # The pattern to search for may be given with a switch, before or after the files.
         is_given = "e" in self.valued and any(
             "e" in switch and re.fullmatch(letters, switch) for switch in switches
         )
@@ -271,9 +272,10 @@ TABLE: dict[str, ProgramUsage] = {
 
 
 def is_free(command: str, folder: Path, project: Path) -> bool:
-    """Return True if a command line is free, that is, only reads the project and shows no secrets.
+    """Return True if a command line is free, that is, if it runs without asking the user.
 
-    Returns False if its working directory ``folder`` isn't in the project. Looks up paths on disk.
+    A free command line only reads the project, and its output shows no secrets. Returns False if
+    its working directory ``folder`` isn't in the project. Looks up paths on disk.
     """
     line = read_line(command)
     if not line:
@@ -288,8 +290,8 @@ def is_free(command: str, folder: Path, project: Path) -> bool:
             if not _is_admitted(words, place):
                 return False
         else:
-            # After a failed ``cd``, nothing may run in the old directory. A ``cd`` in a pipe
-            # doesn't change the directory of later commands.
+            # If a ``cd`` fails, later commands would run in the old directory, so they must not
+            # run. A ``cd`` in a pipe doesn't change the directory of later commands.
             moved = _moved(words, place)
             if moved is None or not stops_on_failure or "|" in {before, end}:
                 return False
@@ -299,7 +301,7 @@ def is_free(command: str, folder: Path, project: Path) -> bool:
 
 
 def _moved(words: Sequence[str], place: CommandPlace) -> CommandPlace | None:
-    """Return the project and the working directory for the commands after a ``cd``.
+    """Return the project and the new working directory after a ``cd``.
 
     Returns None unless the ``cd`` has exactly one argument, which must be a directory that may be
     listed.
@@ -313,10 +315,10 @@ def _moved(words: Sequence[str], place: CommandPlace) -> CommandPlace | None:
 
 
 def _is_admitted(words: Sequence[str], place: CommandPlace) -> bool:
-    """Return True if `TABLE` allows a command whose program isn't part of the project.
+    """Return True if `TABLE` allows a command and the program isn't part of the project.
 
-    The program is looked up on ``PATH``. If it isn't found, nothing runs, so the command is allowed.
-    Shell builtins are not looked up.
+    The program is looked up on ``PATH``. If it isn't found, nothing runs, so the command is
+    allowed. Shell builtins are not looked up.
     """
     program, *rest = words
     if program not in TABLE or not TABLE[program].admits(rest, place):
@@ -325,7 +327,7 @@ def _is_admitted(words: Sequence[str], place: CommandPlace) -> bool:
         return True
     found = shutil.which(program)
     if not found:
-        return True  # Without a program, nothing runs.
+        return True  # The program isn't installed, so nothing runs.
     is_of_project = Path(os.path.realpath(found)).is_relative_to(place.project)
     return found.startswith("/") and not is_of_project
 
@@ -337,10 +339,11 @@ def _unquoted(quoted: "re.Match[str]") -> str:
 
 
 def read_line(command: str) -> SimpleCommands | None:
-    """Return the simple commands of a line that consists of plain words, without their quotes.
+    """Return the simple commands of a line that consists of plain words. Quotes are removed.
 
     Besides words, only separators (``|``, ``&&``, ``||``, ``;``, line feed), redirections to
-    ``/dev/null``, and ``2>&1`` are allowed. Returns None for other lines, and [] for an empty line.
+    ``/dev/null``, and ``2>&1`` are allowed. Returns None for any other line, and [] for an empty
+    line.
     """
     line: SimpleCommands = []
     words: list[str] = []

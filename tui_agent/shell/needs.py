@@ -28,9 +28,12 @@ from tui_agent.word_lists import in_order, listed
 
 _REPOSITORY = listed("add commit update-index update-ref gc init fetch")
 _BOTH = listed("am checkout cherry-pick merge mv pull rebase reset restore revert rm switch")
-"""Subcommands of git that change only the repository (first list) or also change files (second).
-The user is asked about both kinds before they run in the sandbox, and about any other subcommand
-only after it has failed there."""
+"""Subcommands of git that change the repository.
+
+Those in `_REPOSITORY` change nothing else, and those in `_BOTH` also change files. Before one of
+them runs in the sandbox, the user is asked. For any other subcommand, the user is asked only after
+it has failed there.
+"""
 
 MAX_NESTING = 5
 """Maximum depth of nested scripts (``sh -c 'sh -c …'``) that are analysed."""
@@ -46,38 +49,43 @@ _CARRIERS = listed(
     fakeroot proot firejail tini dumb-init
     """
 )
-"""Programs that run other commands.
+"""Programs that run other commands, which are given as their arguments.
 
-A rule that denies a command also applies if the command is an argument of such a program. A rule
-that allows the command doesn't.
+A rule that denies a command also denies it as an argument of such a program. A rule that allows a
+command doesn't allow it there.
 """
 _QUIET_SETTINGS = LazyPattern(
     r"LANG|LANGUAGE|LC_\w+|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR|CI|COLUMNS|LINES|TERM|DEBUG|VERBOSE|RUST_LOG|RUST_BACKTRACE|"
     r"NODE_ENV|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED|PYTHONHASHSEED|LOG_LEVEL|TEST_\w+|SOURCE_DATE_EPOCH"
 )
-"""Environment variables that count as harmless, because most only affect a program's output."""
+"""Environment variables that a command may set and still count as harmless.
+
+Most of them only affect a program's output.
+"""
 _PROGRAM = LazyPattern(r"[A-Za-z0-9_.+\[:/@-]+", re.ASCII)
 _PROSE = listed("-m -am --message --body -b --title -t --notes --comment")
 """Options whose value is plain text, such as a commit message.
 
-If the value is quoted, it need not be known before the command runs.
+A quoted value of such an option is harmless, even if it isn't known until the command runs.
 """
 _MOVED_FIRST = LazyPattern(r"\s*cd\s+[^\s;&|]+\s*&&")
 _NOT_A_CHAIN = LazyPattern(r"\|\||;|\n|(?<!&)&(?!&)")
-"""Matches separators other than ``&&`` and ``|``. If a line has such a separator and its leading
-``cd`` fails, later commands may run in the old directory."""
+"""Matches separators other than ``&&`` and ``|``.
+
+If a line has such a separator and the ``cd`` at its start fails, later commands may run in the old
+directory.
+"""
 _MOVERS = listed("cd pushd popd")
 _MOVER_PREFIXES = listed("command builtin")
 _MAX_FOLDERS = 64
-"""Number of possible working directories up to which the target of a ``cd`` is found for each.
+"""Maximum number of possible working directories that a ``cd`` in the line can start from.
 
-If the commands of a line may run in more directories, the target of a further ``cd`` is found only
-as seen from the last one.
+If there are more, the target of a further ``cd`` is resolved only from the last of them.
 """
 _GIT_VALUED = listed(
     "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source"
 )
-"""Options of git that come before the subcommand and may have their value in the next word."""
+"""Options that git takes before the subcommand, and whose value may be the next word."""
 _LONE_DASH = LazyPattern(r"(?<!\S)-(?!\S)")
 _IN_HOME = LazyPattern(r'"?\$(?:HOME|\{HOME\})((?:/[\w.-]+)*/?)"?', re.ASCII)
 """Matches a path in the home directory that is written with ``$HOME``."""
@@ -102,9 +110,8 @@ def command_needs(command: str, cwd: Path, project: Path) -> tuple[PermissionNee
 def _folders(script: ParsedLine, command: str, folder: Path) -> tuple[Path, ...]:
     """Return the real paths of all directories in which commands of a line may run.
 
-    These are ``folder``, and the target of each ``cd`` as seen from each of the earlier
-    directories. If the line begins with its only ``cd`` and stops when that fails, returns only the
-    target.
+    These are ``folder``, and the target of each ``cd``, as seen from each directory found before.
+    If the line begins with its only ``cd`` and stops if that fails, only the target is returned.
     """
     found = [folder]
     moves = 0
@@ -116,7 +123,8 @@ def _folders(script: ParsedLine, command: str, folder: Path) -> tuple[Path, ...]
         target = _target(operands)
         if target is None:
             continue
-        # Start from all directories, as an earlier ``cd`` may have failed, or have run in a subshell.
+        # Consider all directories, because an earlier ``cd`` may have failed or have run in a
+        # subshell.
         starts = found
         if len(found) > _MAX_FOLDERS:
             starts = found[-1:]
@@ -129,9 +137,9 @@ def _folders(script: ParsedLine, command: str, folder: Path) -> tuple[Path, ...]
 
 
 def _operands_of_move(words: Sequence[Word]) -> list[str | None] | None:
-    """Return the operands of a ``cd``, ``pushd`` or ``popd``; None for other commands.
+    """Return the operands of ``cd``, ``pushd`` or ``popd``, or None for any other command.
 
-    A bare ``cd`` has the operand ``~``.
+    For a bare ``cd``, the operand is ``~``.
     """
     values = [word.value for word in words]
     while values and values[0] in _MOVER_PREFIXES:
@@ -147,7 +155,7 @@ def _operands_of_move(words: Sequence[Word]) -> list[str | None] | None:
 def _target(operands: Sequence[str | None]) -> str | None:
     """Return the directory that a ``cd`` or ``pushd`` changes to, as written in the command.
 
-    Returns None if the directory isn't known, or if the line returns to an earlier directory
+    Returns None if the directory isn't known, or if the line changes back to an earlier directory
     (``cd -``, ``popd``).
     """
     if not operands or operands[0] == "-":
@@ -204,14 +212,14 @@ class _CommandAnalyzer:
     def _simple(self, simple: SimpleCommand, *, writes: bool) -> Iterator[PermissionNeed]:
         """Yield the permissions that one simple command needs.
 
-        ``writes`` says that a command of the line writes to a file, so that no command of the line
-        is harmless.
+        ``writes`` is True if any command of the line writes to a file. In that case, no command of
+        the line counts as harmless.
         """
         if simple.fed:
             text = simple.source.partition("<<")[0]
         else:
             text = simple.source
-        # The parser may drop a lone dash. Then the text isn't the whole command.
+        # The parser may drop a lone dash, and then the text isn't the whole command.
         plain = not writes and not simple.assignments and not _LONE_DASH.search(self._command)
         free = plain and all(is_free(text, folder, self._project) for folder in self._folders)
         yield _need(simple, harmless=free)
@@ -244,10 +252,10 @@ class _CommandAnalyzer:
                 yield outside_need(real)
 
     def _places(self, words: Iterable[Word]) -> Iterator[PermissionNeed]:
-        """Yield the permissions needed for the paths in ``words`` and for the working directories.
+        """Yield the permissions needed for the working directories and for the paths in ``words``.
 
-        These are permissions for directories outside the project, and for secret files in
-        ``words``.
+        Directories outside the project need a permission, and so do paths outside the project and
+        secret files that are named in ``words``.
         """
         for folder in self._folders:
             if not folder.is_relative_to(self._project):
@@ -259,7 +267,10 @@ class _CommandAnalyzer:
                 yield from self._matched(word.value or word.start)
 
     def _matched(self, pattern: str) -> Iterator[PermissionNeed]:
-        """Yield the permissions needed if a glob may match files whose names suggest secrets."""
+        """Yield the permission to read each file that a glob matches and that may hold secrets.
+
+        A file may hold secrets if its name suggests so.
+        """
         start = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
         directory, slash, name = start.rpartition("/")
         last = pattern.removeprefix(f"{directory}{slash}")
@@ -288,7 +299,7 @@ class _CommandAnalyzer:
 
 
 def outside_need(real: Path) -> PermissionNeed:
-    """Return the permission needed to use a path outside the project: access to its directory."""
+    """Return the permission to use the directory that contains a path outside the project."""
     directory = real
     if not is_directory(real):
         directory = real.parent
@@ -298,7 +309,7 @@ def outside_need(real: Path) -> PermissionNeed:
 def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
     """Return the permission that is needed to run one simple command.
 
-    A ``harmless`` command is never unclear.
+    A ``harmless`` command is not checked for effects that can't be known in advance.
     """
     words = _uncarried(simple.words)
     need = PermissionNeed(
@@ -320,7 +331,7 @@ def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
 
 
 def _rule_text(simple: SimpleCommand, words: Sequence[Word]) -> str:
-    """Return the text of a command that rules are matched against.
+    """Return the text of a command against which rules are matched.
 
     The text consists of the command's assignments (except harmless ones), ``words``, and the text
     of the command's here-document.
@@ -330,7 +341,7 @@ def _rule_text(simple: SimpleCommand, words: Sequence[Word]) -> str:
 
 
 def _settings(simple: SimpleCommand) -> list[str]:
-    """Return a command's assignments (``A=1``) to variables that may change what it does."""
+    """Return a command's assignments (``A=1``) to variables that may change its effect."""
     settings: list[str] = []
     for name, word in simple.assignments:
         if not _QUIET_SETTINGS.fullmatch(name):
@@ -339,13 +350,15 @@ def _settings(simple: SimpleCommand) -> list[str]:
 
 
 def _offered(simple: SimpleCommand, words: Sequence[Word], pattern: str) -> tuple[str, str]:
-    """Return the pattern of the rule that the user's answer "always" creates for a command.
+    """Return the pattern of the rule that is created if the user answers “always” for a command.
 
     The second result is the pattern of the command's family if the family doesn't cover one of the
-    command's options, otherwise "". ``pattern`` is the text that rules are matched against.
+    command's options, otherwise "". ``pattern`` is the text of the command that rules are matched
+    against.
     """
     always, exceeded = family(words)
-    # A program in `TABLE` often needs no rule, so the rule allows only exactly this command.
+    # A program in `TABLE` often runs without a rule, so a rule for it allows only this exact
+    # command.
     is_exact = words[0].value in TABLE or (simple.fed and not always.endswith(" *"))
     if is_exact or _settings(simple):
         always = escaped(pattern)
@@ -353,7 +366,7 @@ def _offered(simple: SimpleCommand, words: Sequence[Word], pattern: str) -> tupl
 
 
 def _changes_of_git(words: Sequence[Word]) -> tuple[Change, ...]:
-    """Return the changes that a git command is known to make; () for all other commands."""
+    """Return what a git command changes, as far as this is known. Returns () for other commands."""
     if words[0].value != "git":
         return ()
     *_, rest = _without_options([word.value or "" for word in words[1:]])
@@ -367,7 +380,7 @@ def _changes_of_git(words: Sequence[Word]) -> tuple[Change, ...]:
 
 
 def _uncarried(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    """Return a command's words without prefixes such as ``time``, ``timeout 60`` or ``nohup``."""
+    """Return a command's words without a leading ``time``, ``timeout 60``, ``nohup`` etc."""
     values = [word.value or "" for word in words[:3]]
     if len(words) > 1 and values[0] in {"time", "nohup"} and not values[1].startswith("-"):
         return _uncarried(words[1:])
@@ -377,7 +390,7 @@ def _uncarried(words: tuple[Word, ...]) -> tuple[Word, ...]:
 
 
 def _unclear(words: Sequence[Word]) -> str:
-    """Return a clause that says why a command's effect isn't known before it runs, or ""."""
+    """Return a clause that says why a command's effect can't be known in advance, or ""."""
     program = words[0].value
     if program is None or words[0].glob or words[0].tilde or not _PROGRAM.fullmatch(program):
         return f"the program meant by {words[0].source} is not known before the command runs"
@@ -391,7 +404,7 @@ def _unclear(words: Sequence[Word]) -> str:
 
 
 def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
-    """Yield other forms of a command, and the commands it runs, because rules may deny them.
+    """Yield other forms of a command, and the commands that it runs, because rules may deny them.
 
     ``depth`` is the number of nested scripts that contain the command, at most `MAX_NESTING`.
     """
@@ -416,9 +429,10 @@ def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
 
 
 def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield git's arguments, then again without the first option, without the first two, and so on.
+    """Yield git's arguments with fewer and fewer of their leading options.
 
-    The last result begins with the subcommand.
+    The first result is the arguments themselves, the second lacks the first option, and so on. The
+    last result begins with the subcommand.
     """
     yield words
     while words and words[0].startswith("-"):
@@ -444,9 +458,9 @@ def _path_texts(word: Word) -> list[str]:
 
 
 def _in_home(word: Word) -> str:
-    """Return the absolute path that a word such as ``$HOME/x`` stands for; "" for other words.
+    """Return the absolute path of a word such as ``$HOME/x``; "" for other words.
 
-    A script may set HOME itself, so this is only a possible path.
+    This path may be wrong, because a script can set HOME itself.
     """
     found = _IN_HOME.fullmatch(word.source)
     if found is None:

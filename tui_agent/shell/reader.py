@@ -34,7 +34,7 @@ _WORDS = listed(
 )
 _LITERAL = listed("== =~ = != [ ] < > export declare typeset readonly local unset unsetenv")
 _AROUND = listed("redirected_statement pipeline list compound_statement")
-"""Types of syntax nodes that may redirect the input of a command inside them."""
+"""Types of syntax nodes that can redirect the input of the commands inside them."""
 _OF_HEREDOC = listed("heredoc_start heredoc_end heredoc_body file_descriptor")
 _GAP = re.compile(r"(?:[ \t]|\\\n)*")
 _JOINED = re.compile(r"(?:\\\n)*")
@@ -65,7 +65,7 @@ class Word:
     def shown(self) -> str:
         """The text of the word that rules are matched against.
 
-        This is the value of the word, quoted if necessary, or its source if the value is unknown.
+        This is the word's value, quoted if necessary, or its source if the value is unknown.
         """
         if self.value is None:
             return self.source
@@ -78,7 +78,8 @@ class Word:
 class SimpleCommand:
     """One simple command: its words, its source text, and its assignments (``A=1 command``).
 
-    ``fed`` is the text of its here-documents and here-strings, or "" if there are none.
+    ``fed`` is the text that its here-documents and here-strings pass to it, or "" if there are
+    none.
     """
 
     words: tuple[Word, ...]
@@ -98,7 +99,7 @@ class ParsedLine:
 
     commands: list[SimpleCommand] = field(default_factory=list)
     redirects: list[tuple[str, Word]] = field(default_factory=list)
-    """The redirections as (operator, file). An operator that contains ``>`` may change the file."""
+    """The redirections as (operator, file). An operator that contains ``>`` can change the file."""
     assignments: list[tuple[str, Word]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -108,9 +109,9 @@ def literal(text: str) -> Word:
 
 
 def read_script(text: str) -> ParsedLine:
-    """Parse a command line. Never raises an error.
+    """Parse a command line. No command line causes an error.
 
-    The result's ``problems`` name the syntax that isn't understood.
+    Syntax that the parser doesn't understand is reported in the result's ``problems``.
     """
     if problem := _unreadable(text):
         return ParsedLine(problems=[problem])
@@ -131,7 +132,7 @@ def read_script(text: str) -> ParsedLine:
 
 
 def _unreadable(text: str) -> str | None:
-    """Return a clause that says why a text must not be parsed; None if the text may be parsed."""
+    """Return a clause that says why a text must not be parsed, or None if it may be parsed."""
     if len(text) > MAX_CHARS:
         return "it is too long to analyse"
     for character in text:
@@ -154,7 +155,7 @@ def _parser() -> "Parser":
 
 
 class _Reader:
-    """Walks a syntax tree once, and adds the commands, redirections and problems to ``script``.
+    """Reads a syntax tree once, and adds the commands, redirections and problems to ``script``.
 
     ``data`` is the parsed text in UTF-8.
     """
@@ -189,8 +190,8 @@ class _Reader:
                 self._unchecked(kind)
 
     def _walk(self, node: "Node") -> None:
-        # The parser drops a lone dash before a here-document. A command that accepts such a dash
-        # also reads its input without it.
+        # The parser drops a lone dash before a here-document. This is harmless, because a command
+        # that accepts such a dash also reads its input without it.
         self._gaps(node, _DASH_GAP if node.type == "redirected_statement" else _LINE_GAP)
         if node.type == "for_statement":
             variable = node.child_by_field_name("variable")
@@ -205,7 +206,7 @@ class _Reader:
         self._gaps(node, _GAP)
         words = list[Word]()
         assignments = list[tuple[str, Word]]()
-        # A variable set by ``export A=1`` is also set for later commands.
+        # ``export A=1`` also sets the variable for later commands.
         made = assignments
         if node.type == "declaration_command":
             made = self._script.assignments
@@ -251,10 +252,10 @@ class _Reader:
             self._script.redirects.append((operator, targets[0]))
 
     def _heredoc(self, node: "Node") -> None:
-        """Read the rest of the line with ``<<``. Report a problem if the document's end is unclear.
+        """Parse the rest of a line that contains ``<<``.
 
-        The parser must find the same end as the shell, which is the first line that equals the name
-        after ``<<``.
+        Reports a problem if the end of the here-document is unclear. The parser and the shell must
+        agree on this end. For the shell, it is the first line that equals the name after ``<<``.
         """
         self._gaps(node, _LINE_GAP)
         texts = {child.type: self._text(child) for child in node.children}
@@ -273,11 +274,15 @@ class _Reader:
             if child.type in _WORDS:
                 self._problem("its here-document is followed by words")
             elif child.type not in _OF_HEREDOC:
-                # In the tree, text after ``<<EOF`` on the same line is part of the here-document.
+                # The parser treats text after ``<<EOF`` on the same line as part of the
+                # here-document.
                 self.read(child)
 
     def _fed(self, node: "Node") -> str:
-        """Return the here-documents and here-strings that a command may read; "" for none."""
+        """Return the text of the here-documents and here-strings that a command may read.
+
+        Returns "" if there are none.
+        """
         fed = [self._text(child) for child in node.children if child.type == "herestring_redirect"]
         parent = node.parent
         while parent is not None and parent.type in _AROUND:
@@ -290,7 +295,7 @@ class _Reader:
     # -- words ---------------------------------------------------------------------------------
 
     def _word(self, node: "Node") -> Word:
-        """Return the word of a syntax node. Its value is None if it is known only at run time."""
+        """Return the word of a syntax node. The value is None if it is known only at run time."""
         source = self._text(node)
         start = ""
         is_known = True
@@ -304,9 +309,9 @@ class _Reader:
         return Word(source, value, start, glob=is_glob, tilde=source.startswith("~"))
 
     def _parts(self, node: "Node") -> Iterator[tuple[str | None, bool]]:
-        """Yield the text of each part of a word, and whether the part contains a glob.
+        """Yield each part of a word as its text and whether it contains a glob.
 
-        The text is None if it isn't known before the command runs.
+        The text is None if it isn't known until the command runs.
         """
         text = self._text(node)
         match node.type:
@@ -353,7 +358,10 @@ class _Reader:
         yield self._data[position : node.end_byte - 1].decode(), False
 
     def _gaps(self, node: "Node", allowed: "re.Pattern[str]") -> None:
-        """Report a problem if the parser skipped text in ``node`` that ``allowed`` doesn't match."""
+        """Report a problem if the parser skipped text in ``node``.
+
+        Skipped text that matches ``allowed`` is not a problem.
+        """
         position = node.start_byte
         gaps = []
         for child in node.children:

@@ -1,4 +1,4 @@
-"""The `Plot` widget, a bar chart with a cursor. The timeline of a session uses it."""
+"""The `Plot` widget, a bar chart with a cursor. The screen with a session's timeline uses it."""
 
 from itertools import accumulate
 
@@ -61,7 +61,7 @@ class Plot(CursorWidget, can_focus=True):
         self.columns: list[Column] = []
         """The columns of the plot, from left to right.
 
-        A column can stand for several steps of the series.
+        If the series is long, one column stands for several steps.
         """
         self.edges: list[int] = [0]
         """The cell offsets of the columns' left edges, and of the last column's right edge."""

@@ -1,8 +1,8 @@
 """The prompt: a text area with history, completion, vi keys, and an external editor.
 
 Long pasted text is shown as a chip, that is, a short placeholder. The prompt keeps the user's
-draft, another draft that the user has put away for later, and the position in the history. It sends
-nothing to the agent. Instead, it posts messages such as `Prompt.Sent`, and the main screen acts on
+draft, a second draft that the user has stashed for later, and the position in the history. It sends
+nothing to the agent. Instead, it posts messages such as `Prompt.Sent`, and the main screen handles
 them.
 """
 
@@ -37,7 +37,7 @@ PLACEHOLDERS = (
 )
 """Placeholders of the empty prompt, longest first.
 
-`Prompt.set_placeholders` replaces the braces.
+`Prompt.set_placeholders` replaces ``{palette}`` with the key of the list of commands.
 """
 READ_ONLY_PLACEHOLDERS = (
     "Read-only · {palette} lists all commands · /fork continues in a copy",
@@ -47,7 +47,7 @@ READ_ONLY_PLACEHOLDERS = (
 """Placeholders of the prompt in a read-only session, longest first."""
 
 _MAX_STASHED_CHARS = 40
-"""Maximum number of characters that the placeholder shows of a draft put away by the user."""
+"""Maximum number of characters of a stashed draft that the prompt's placeholder shows."""
 _COMMAND = re.compile(r"/(?P<name>\S+)(?P<space> ?)")
 """Matches a command name, such as ``/help``, without an argument."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -64,12 +64,14 @@ def clean(text: str) -> str:
 class Prompt(TextArea, inherit_bindings=False):
     """The text area for messages and commands. It posts `Sent` when the user sends the text."""
 
-    # The keys of Textual's text area are listed again, most with an id, so users can change them.
-    # Two keys separated by a space form a key sequence. All key sequences begin with `CHORD`.
+    # The key bindings of Textual's text area are repeated here, most of them with an id, so that
+    # users can change them. Two keys separated by a space form a key sequence. All key sequences
+    # begin with `CHORD`.
     BINDINGS = [
         hidden("enter", "send", "send"),
         Binding("alt+enter", "send(True)", "queue", id="prompt.queue"),
-        # While idle, Alt+Enter breaks the line, because many terminals send it for Shift+Enter.
+        # While the agent isn't running, Alt+Enter inserts a line break, because many terminals send
+        # it for Shift+Enter.
         hidden("shift+enter,ctrl+j,alt+enter", "newline", "new line", id="prompt.newline"),
         Binding("tab", "complete", "complete", id="prompt.complete"),
         hidden("escape", "close_completion", "close list"),
@@ -159,9 +161,9 @@ class Prompt(TextArea, inherit_bindings=False):
     ]
 
     running: var[bool] = var(False, bindings=True)  # noqa: FBT003 - how Textual spells it
-    """Whether the agent is running.
+    """Whether the agent is running. If so, Alt+Enter queues the message.
 
-    Alt+Enter then queues the message until the agent has finished.
+    The message is sent when the agent has finished.
     """
     shell: var[bool] = var(False, toggle_class="-shell")  # noqa: FBT003 - how Textual spells it
     """Whether the text is a shell command, that is, whether it begins with ``!``."""
@@ -175,7 +177,7 @@ class Prompt(TextArea, inherit_bindings=False):
         text: str
         """The whole text of the message.
 
-        Chips are replaced by the pasted text that they stand for.
+        Chips are replaced by the pasted text that they represent.
         """
         follow_up: bool
         """Whether the message should wait until the agent has finished its work."""
@@ -222,11 +224,11 @@ class Prompt(TextArea, inherit_bindings=False):
         self._key_of = key_of
         """Returns the display text of an action's key, or "" if the action has no key."""
         self._take_back = take_back
-        """Moves the last queued message into the prompt. Returns False if no message is queued."""
+        """Moves the last queued message to the prompt. Returns False if no message is queued."""
         self._recalled = ""
         """The last text taken from the history. Pasted text in it is replaced by chips."""
         self._restored = ""
-        """The text that `restore` last put into the empty prompt, with chips.
+        """The text that `restore` last put into the empty prompt, with chips for pasted text.
 
         Empty if there is no such text.
         """
@@ -240,11 +242,11 @@ class Prompt(TextArea, inherit_bindings=False):
         self.last_typed = float("-inf")
         """Time at which the user last typed, in seconds of ``clock``; -inf before the first key."""
         self._begins_chord = False
-        """Whether the last key was `CHORD`, the start of a sequence, with no text selected."""
+        """Whether the last key was `CHORD`, which begins a key sequence if no text is selected."""
         self.stashed = ""
-        """The draft that the user put away, with chips replaced by the pasted text.
+        """The stashed draft, with chips replaced by the pasted text.
 
-        Empty if there is none.
+        Empty if no draft is stashed.
         """
         self._killed = KilledText()
         self._deleted = ""
@@ -252,7 +254,10 @@ class Prompt(TextArea, inherit_bindings=False):
         self.use_keys({})
 
     def on_mount(self) -> None:
-        """Keep the terminal's cursor at the text cursor, where input methods show their text."""
+        """Keep the terminal's cursor at the text cursor.
+
+        Input methods show their text at the terminal's cursor.
+        """
         self.screen.screen_layout_refresh_signal.subscribe(self, self._place_cursor)
 
     def on_resize(self) -> None:
@@ -263,7 +268,7 @@ class Prompt(TextArea, inherit_bindings=False):
 
         The placeholder is chosen again when the prompt's width or the key bindings change.
         ``{palette}`` is replaced by the key that opens the list of commands. If that command has no
-        key, texts that contain ``{palette}`` are skipped. If the user has put a draft away, the
+        key, texts that contain ``{palette}`` are skipped. If the user has stashed a draft, the
         placeholder shows that draft instead.
         """
         self._placeholders = texts
@@ -284,14 +289,14 @@ class Prompt(TextArea, inherit_bindings=False):
         """Move the terminal's cursor to the prompt's text cursor if the prompt has the focus."""
         if self.has_focus and self.app.cursor_position != self.cursor_screen_offset:
             self.app.cursor_position = self.cursor_screen_offset
-            # The terminal's cursor moves only when something is drawn.
+            # The terminal's cursor moves only when something is drawn, so request a redraw.
             self.refresh()
 
     def use_keys(self, keymap: Mapping[str, str], of_screen: Iterable[BindingType] = ()) -> None:
         """Use the keys that the user has set in ``keymap``, which maps binding ids to keys.
 
-        ``of_screen`` contains the screen's bindings. The prompt also handles those of them that are
-        sequences of two keys, because only the prompt recognizes key sequences.
+        ``of_screen`` contains the screen's bindings. If such a binding is a sequence of two keys,
+        the prompt handles it, because only the prompt recognizes key sequences.
         """
         self._keys = dict(keys_of(self.BINDINGS, keymap))
         for key, bindings in keys_of(of_screen, keymap).items():
@@ -333,10 +338,10 @@ class Prompt(TextArea, inherit_bindings=False):
         self.move_cursor(self.document.end)
 
     def replace_draft(self, text: str) -> None:
-        """Replace the prompt's text with ``text``, and add the former text to the history.
+        """Replace the prompt's text with ``text``, and add the previous text to the history.
 
-        The former text isn't added if it is blank, or if it comes from the history and is
-        unchanged.
+        The previous text isn't added if it is blank, or if it was taken from the history and not
+        changed.
         """
         if self.full_text.strip() and not self._is_recalled:
             self._history_walk.add(self.full_text)
@@ -348,7 +353,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self.reset()
 
     def action_stash(self) -> None:
-        """Put the draft away, and bring back the draft that was put away before, if any."""
+        """Stash the draft. If another draft was stashed before, put that one into the prompt."""
         brought = self.stashed
         self.stashed = ""
         if self.full_text.strip():
@@ -367,8 +372,8 @@ class Prompt(TextArea, inherit_bindings=False):
     def rewrite_typed(self, clean: Callable[[str], str]) -> None:
         """Apply ``clean`` to all texts typed by the user that the prompt keeps.
 
-        These are the current draft, the draft put away by the user, the history, the pastes and the
-        erased text.
+        These are the current draft, the stashed draft, the history, the pastes and the deleted
+        text.
         """
         self._history_walk.rewrite(clean)
         self._killed.rewrite(clean)
@@ -378,11 +383,11 @@ class Prompt(TextArea, inherit_bindings=False):
             self.set_draft(clean(self.draft))
 
     def restore(self, text: str) -> None:
-        """Put a message that was sent back into the prompt, above the draft if there is one.
+        """Return an already sent message to the prompt, above the draft if there is one.
 
-        If the prompt contains only a message that was put back earlier and not edited since, the
-        new message replaces it. If the user types ``/`` at the end of such a message, it is
-        replaced by the command.
+        If the prompt contains only a message that was returned earlier and not edited since, the
+        new message replaces it. If the user types ``/`` at the end of a returned message, the
+        command replaces the message.
         """
         draft = ""
         if self.text != self._restored:
@@ -396,8 +401,8 @@ class Prompt(TextArea, inherit_bindings=False):
     def withdraw(self, earlier: str = "") -> None:
         """Remove the text that `restore` put into the prompt, unless the user has edited it.
 
-        If ``earlier`` isn't empty, it is put into the prompt instead, even if the prompt was empty.
-        Any other text in the prompt stays.
+        If ``earlier`` isn't empty, it becomes the prompt's text instead, even if the prompt was
+        already empty. Any other text in the prompt stays.
         """
         untouched = self.text in ("", self._restored)
         if untouched and earlier:
@@ -408,10 +413,10 @@ class Prompt(TextArea, inherit_bindings=False):
             self.reset()
 
     def resume_typing(self, text: str) -> None:
-        """Insert text that was typed while another widget had the focus, and focus the prompt."""
+        """Focus the prompt and insert text that was typed while another widget had the focus."""
         self.last_typed = self._clock()
         self.insert(clean(text))
-        # The focus moves immediately, because more keys may follow in the same burst of input.
+        # Move the focus immediately, because more keys may follow in the same burst of input.
         self.screen.set_focus(self)
 
     def reset(self) -> None:
@@ -428,8 +433,8 @@ class Prompt(TextArea, inherit_bindings=False):
         """Post `Sent` and clear the prompt, or post `SentNothing` if the text is blank.
 
         ``follow_up`` says that the message should wait until the agent has finished. If it is
-        False, Enter may instead insert a completion (see `_take_completion`) or a line break after
-        a backslash.
+        False, Enter may instead insert a completion (see `_take_completion`) or replace a backslash
+        with a line break.
         """
         if not follow_up:
             self._update_completion()
@@ -447,10 +452,11 @@ class Prompt(TextArea, inherit_bindings=False):
         self.post_message(self.Sent(text, follow_up))
 
     def _break_after_backslash(self) -> bool:
-        """Insert a line break and return True if there is a backslash before the cursor.
+        """If there is a backslash before the cursor, replace it with a line break and return True.
 
-        Otherwise, or if text is selected, returns False. The backslash is removed, except in a
-        shell command. This helps users of terminals that can't distinguish Shift+Enter from Enter.
+        In a shell command, the backslash is kept before the line break. Returns False if there is
+        no backslash, or if text is selected. This is for terminals that can't distinguish
+        Shift+Enter from Enter.
         """
         row, column = self.cursor_location
         if not self.selection.is_empty or not self.document.get_line(row)[:column].endswith("\\"):
@@ -496,9 +502,10 @@ class Prompt(TextArea, inherit_bindings=False):
 
     @property
     def escape_ends_mode(self) -> bool:
-        """Whether vi's insert mode is on, so Alt with a letter counts as Escape and the letter.
+        """Whether Escape leaves vi's insert mode, that is, whether this mode is active.
 
-        Terminals send the same bytes for both.
+        Alt with a letter then counts as Escape and the letter, because terminals send the same
+        bytes for both.
         """
         return self.vim and self._vi.mode is Mode.INSERT
 
@@ -588,13 +595,15 @@ class Prompt(TextArea, inherit_bindings=False):
             event.stop()
             event.prevent_default()
             return
-        # A priority binding for these keys would run before earlier keys that are still queued.
+        # Don't use a priority binding for these keys: it would run before earlier keys that are
+        # still queued.
         act = {"enter": self.action_send, "shift+\r": self.action_newline}.get(event.key)
         if act is not None:
             act()
         elif event.is_printable or not await self._run_own(event.key):
             if event.character == "/":
-                # A command replaces an unedited message that was put back. The history keeps it.
+                # The prompt contains a message that was returned to it and not edited. The command
+                # replaces this message, which stays in the history.
                 if (
                     self._restored
                     and self.text == self._restored
@@ -622,9 +631,9 @@ class Prompt(TextArea, inherit_bindings=False):
         return self._begins_chord
 
     async def _run_own(self, key: str) -> bool:
-        """Run the action that the prompt binds to a key. Return False if there is none to run.
+        """Run the action that the prompt binds to a key. Return False if there is none.
 
-        Waits until the action has finished, so that the next key is handled afterwards.
+        Waits until the action has finished, so that the next key isn't handled before that.
         """
         for binding in self._keys.get(key, ()):
             namespace, action, parameters = parse(binding.action)
@@ -642,7 +651,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self.last_typed = self._clock()
         text = clean(event.text)
         if not text:
-            # If the clipboard contains an image, terminals send an empty paste.
+            # When the clipboard contains an image, terminals send an empty paste.
             self.action_paste()
             return
         if self.shell:
@@ -661,9 +670,9 @@ class Prompt(TextArea, inherit_bindings=False):
         self.post_message(self.PasteAsked())
 
     def insert_image(self, name: str) -> None:
-        """Insert a mention ``@name`` of a pasted image as a chip.
+        """Insert the mention ``@name`` of a pasted image as a chip.
 
-        One Backspace deletes the whole mention.
+        The chip can be deleted with a single Backspace.
         """
         self._pastes[f"@{name}"] = f"@{name}"
         mention = f"{self._space_before()}@{name} "
@@ -672,7 +681,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self.focus()
 
     def _space_before(self) -> str:
-        """Return a space if a mention at the cursor needs one before it, otherwise ""."""
+        """Return a space if a mention inserted at the cursor needs one before it, otherwise ""."""
         row, column = min(self.selection)
         before = self.document.get_line(row)[:column]
         if before and not before[-1].isspace():
@@ -722,8 +731,8 @@ class Prompt(TextArea, inherit_bindings=False):
     def _kill(self, delete: Callable[[], None], *, forward: bool) -> None:
         """Call ``delete``, and keep the text that it deletes so that `action_yank` can insert it.
 
-        ``forward`` says whether ``delete`` removes text after the cursor. Chips in the deleted text
-        are kept as the pasted text that they stand for.
+        ``forward`` says whether ``delete`` removes text after the cursor. If the deleted text
+        contains chips, the pasted text that they represent is kept instead.
         """
         before = (self.text, self.cursor_location)
         self._deleted = ""
@@ -733,7 +742,7 @@ class Prompt(TextArea, inherit_bindings=False):
         self._killed.add(killed, forward=forward, before=before, after=after)
 
     def action_yank(self) -> None:
-        """Insert the text last erased by word or line, replacing the selection."""
+        """Insert the text that was last deleted by word or line. It replaces the selection."""
         text = self._killed.text
         if is_large(text):
             text = self._pastes.fold(text)
@@ -743,7 +752,7 @@ class Prompt(TextArea, inherit_bindings=False):
     def _delete_chip(self, *, before: bool) -> bool:
         """Delete the chip directly before the cursor, or directly after it if ``before`` is False.
 
-        Returns False and deletes nothing if there is no such chip, or if text is selected.
+        If there is no such chip, or if text is selected, deletes nothing and returns False.
         """
         row, column = self.cursor_location
         for span in (
@@ -755,11 +764,11 @@ class Prompt(TextArea, inherit_bindings=False):
         return False
 
     def action_cursor_up(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Move up in the completion list or in the text. In the first row, show an older message.
+        """Move to the previous completion or up in the text.
 
-        If the prompt is empty and a message is queued, that message is taken out of the queue and
-        put into the prompt. If the prompt showed it as an older message instead, the user could
-        send it twice.
+        In the first row, show an older message. If the prompt is empty and a message is queued,
+        that message is moved from the queue to the prompt. Otherwise the queue would still contain
+        the message, and the user might send it twice.
         """
         if self._popup.display and not select:
             self._popup.move(-1)
@@ -770,9 +779,9 @@ class Prompt(TextArea, inherit_bindings=False):
             super().action_cursor_up(select)
 
     def action_cursor_down(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Move down in the completion list or in the text.
+        """Move to the next completion or down in the text.
 
-        In the last row, show a newer message.
+        If the cursor is in the last row, show the next newer message of the history.
         """
         if self._popup.display and not select:
             self._popup.move(1)
@@ -802,7 +811,7 @@ class Prompt(TextArea, inherit_bindings=False):
         row, column = self.cursor_location
         if self.suggestion:
             self._show_argument()
-        # Most lines contain no character that starts a completion, so they aren't searched.
+        # Most lines contain no character that starts a completion. Don't search them further.
         if self._popup.token is not None or not SIGNS.isdisjoint(self.document.lines[row][:column]):
             self._popup.follow(self._token())
 
@@ -821,22 +830,23 @@ class Prompt(TextArea, inherit_bindings=False):
         return path
 
     def _update_completion(self) -> None:
-        """Make sure that the completion list matches the current text.
+        """Update the completion list if it is out of date.
 
-        The list can be out of date if a key is handled before Textual has reported the changes made
-        by earlier keys. If the word at the cursor is a command, the list is updated. Otherwise it
-        is closed.
+        This happens when a key is handled before Textual has reported the changes made by earlier
+        keys. If the word at the cursor is a command, the list is updated. Otherwise, the list is
+        closed.
         """
         choice = self._popup.choice
         token = self._token()
         if choice is not None and choice[0] != token:
-            # Finding files takes time, and the files found for the former text would be wrong.
+            # Don't search for files here, because that takes time. The files listed so far matched
+            # an older text, so the list is closed.
             self._popup.follow(token if token is not None and token.kind == "command" else None)
 
     def action_complete(self) -> None:
         """Insert the highlighted completion.
 
-        If a shell command has none, list the matching files.
+        If a shell command has no listed completions, list the files that match.
         """
         self._update_completion()
         if self._popup.choice is not None:
@@ -845,7 +855,7 @@ class Prompt(TextArea, inherit_bindings=False):
             self._popup.complete(path)
 
     def _show_argument(self) -> None:
-        """After a command, show a dimmed hint about its argument until the user types one."""
+        """Show a dimmed hint about a command's argument until the user types the argument."""
         hint = ""
         typed = _COMMAND.fullmatch(self.text)
         if typed is not None and self.cursor_location == self.document.end:
@@ -857,7 +867,7 @@ class Prompt(TextArea, inherit_bindings=False):
     def action_cursor_right(self, select: bool = False) -> None:  # noqa: FBT001, FBT002 - as inherited
         """Move the cursor to the right.
 
-        Unlike in Textual's text area, this never inserts the dimmed hint.
+        In Textual's text area, this action can also insert the dimmed hint. Here, it never does.
         """
         self.suggestion = ""
         super().action_cursor_right(select)
@@ -866,7 +876,7 @@ class Prompt(TextArea, inherit_bindings=False):
     def action_close_completion(self) -> None:
         """Close the completion list.
 
-        If it lists key bindings, also remove the ``?`` that opened it.
+        If it lists the key bindings, also remove the ``?`` that opened the list.
         """
         token = self._popup.token
         self._popup.dismiss()
@@ -887,12 +897,12 @@ class Prompt(TextArea, inherit_bindings=False):
         )
 
     def _take_completion(self) -> bool:
-        """Insert the highlighted completion on Enter.
+        """Insert the highlighted completion when the user presses Enter.
 
         Return False if the text should be sent instead.
 
-        A command that only resembles the typed word is inserted but not sent. Otherwise, typing
-        ``/stop`` could run ``/mode``.
+        If the word that the user typed only resembles a command, that command is inserted but not
+        sent. Otherwise, typing ``/stop`` could run ``/mode``.
         """
         choice = self._popup.choice
         if choice is None:
@@ -900,7 +910,8 @@ class Prompt(TextArea, inherit_bindings=False):
         token, candidate = choice
         typed = self.document.get_line(token.row)[token.start : token.end]
         if token.kind != "command" and not self._popup.has_moved:
-            # A complete name or number is taken literally, even if longer ones begin with it.
+            # A complete name or number is meant literally, even if longer ones begin with the same
+            # letters.
             self._popup.follow(None)
             if candidate.insert.rstrip() == typed or (
                 token.kind == "entry" and token.query.isdecimal()
@@ -913,7 +924,8 @@ class Prompt(TextArea, inherit_bindings=False):
     # -- external editor
 
     def action_edit_in_editor(self) -> None:
-        # The editor isn't awaited, because otherwise no key would be handled until it is closed.
+        # Don't wait for the editor here, because no key would be handled until the editor is
+        # closed.
         self.call_later(self._edit_in_editor)
 
     async def _edit_in_editor(self) -> None:
@@ -928,5 +940,6 @@ class Prompt(TextArea, inherit_bindings=False):
         if self.full_text == before:
             self.set_draft(text)
         else:
-            # A message was put back into the prompt meanwhile. It is added to the history.
+            # Meanwhile, a message was returned to the prompt. Replacing the draft adds that message
+            # to the history.
             self.replace_draft(text)

@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 MAX_MESSAGES = 4
 """Maximum number of lines in the list of queued messages."""
 SENDS_NOW = "enter sends now"
-"""The hint after the messages queued for the next step, shown if Enter sends them at once."""
+"""The hint shown after the messages queued for the next step, when Enter sends them at once."""
 ROOM_FOR_QUEUE_KEYS = 60
 """Minimum width of the message queue, in cells, at which it shows key hints.
 
-A long message is cut to make room for them.
+A long message is cut to leave room for the hints.
 """
 
 
@@ -82,20 +82,23 @@ class QueueList(Widget):
     ALLOW_SELECT = False
     queue: reactive[QueueChanged] = reactive(QueueChanged(), layout=True)
     has_draft: reactive[bool] = reactive(default=False)
-    """Whether the prompt contains text, so that Enter sends this text instead of the queue."""
+    """Whether the prompt contains text. If so, Enter sends the text and not the queue."""
     has_question: reactive[bool] = reactive(default=False)
-    """Whether a question to the user is waiting, so that Enter answers the question."""
+    """Whether a question to the user is waiting. If so, Enter answers the question."""
     is_settled: reactive[bool] = reactive(default=True)
-    """False for a moment after the user has sent a message, so that a second Enter sends nothing."""
+    """Whether Enter may send the queue. False for a moment after the user has sent a message.
+
+    A second Enter in that moment was probably pressed by mistake, so it sends nothing.
+    """
 
     def __init__(self, key_of: Callable[[str], str]) -> None:
-        """``key_of`` returns the display text of an action's key, or "" if it has none."""
+        """``key_of`` returns the text to display for an action's key, or "" if it has none."""
         super().__init__()
         self._key_of = key_of
 
     @property
     def sends_now(self) -> bool:
-        """Whether Enter sends the messages that are queued for the next step immediately."""
+        """Whether Enter immediately sends the messages that are queued for the next step."""
         is_free = not self.has_draft and not self.has_question
         return bool(self.queue.steer) and is_free and self.is_settled
 
@@ -134,8 +137,8 @@ class QueueList(Widget):
 class TodoLine(PlainText):
     """Shows the to-do that the agent is working on, above the prompt.
 
-    The line is hidden while the agent doesn't work. To-dos of an earlier turn are not shown,
-    because the model may never mark them as done.
+    The line is hidden while the agent isn't running. To-dos of an earlier turn are not shown
+    either, because the model may never mark them as done.
     """
 
     ALLOW_SELECT = False
@@ -145,7 +148,10 @@ class TodoLine(PlainText):
         self.display = False
 
     def follow(self, agent: Agent, entry: Entry | None) -> None:
-        """Update the line after ``entry`` was appended. None means that the leaf has moved."""
+        """Update the line after ``entry`` was appended, or after the leaf has moved.
+
+        In the latter case, ``entry`` is None.
+        """
         if entry is None or (
             isinstance(entry, ToolResultEntry) and tool_traits()[entry.tool].state == "list"
         ):
@@ -154,9 +160,9 @@ class TodoLine(PlainText):
             self._show(current_todos(path) if is_current else ())
 
     def _show(self, todos: Sequence[Todo]) -> None:
-        """Show how many to-dos are done and which one is in progress.
+        """Show how many to-dos are done, and the one that is in progress.
 
-        Hide the line if all are done.
+        If all are done, hide the line.
         """
         now = next((todo for todo in todos if todo.status is TodoStatus.IN_PROGRESS), None)
         done, count = done_of(todo.status for todo in todos)
@@ -176,7 +182,7 @@ class NewChip(PlainText):
     ALLOW_SELECT = False
 
     def __init__(self, transcript: Transcript, key_of: Callable[[str], str]) -> None:
-        """``key_of`` returns the display text of an action's key, or "" if it has none."""
+        """``key_of`` returns the text to display for an action's key, or "" if it has none."""
         super().__init__("")
         self._transcript = transcript
         self._key_of = key_of

@@ -29,16 +29,16 @@ from tui_agent.ui.widgets.transcript.line_view import LineView
 from tui_agent.ui.widgets.waiting_questions import WaitingQuestion
 
 KEY_HOLD_SECONDS = 0.2
-"""Seconds before a key counts as an answer.
+"""Seconds until a pressed key counts as an answer.
 
-If another key follows sooner, both keys are inserted into the prompt as text.
+If another key is pressed sooner, the user is typing, and both keys are inserted into the prompt.
 """
 ENTER_GRACES = 2
 """Enter answers a question only after this many grace periods."""
 OPEN = "open"
-"""The choice made by the key ``o``, which opens a screen with all details of the question."""
+"""The choice for the key ``o``, which opens a screen with all details of the question."""
 MORE = "more"
-"""The choice made by the key ``m``, which lists the remaining answers."""
+"""The choice for the key ``m``, which lists the remaining answers."""
 
 WORDS_HINT = "enter answers “no, but …” with your text · tab: answer with a key"
 KEYS_HINT = "tab: answer with a key"
@@ -51,7 +51,7 @@ PATTERN_HINT = "* matches anything. Enter accepts, Escape goes back"
 class QuestionChoices(Options, can_focus=True):
     """The list of answers to a question.
 
-    A printable key either chooses an answer or is inserted into the prompt.
+    A printable key either chooses an answer or is inserted into the prompt as text.
     """
 
     FOCUS_ON_CLICK = False
@@ -67,11 +67,11 @@ class QuestionChoices(Options, can_focus=True):
         self._question = question
         self.hold = hold
         self._held = ""
-        """A key that becomes an answer when the delay ``hold`` is over, or "" if there is none."""
+        """A key that becomes an answer after the delay ``hold`` if no other key follows, or ""."""
         self.typed = False
-        """Whether text was typed since the list received the focus.
+        """Whether the user has typed text since the list received the focus.
 
-        If so, later keys are text, too.
+        If so, further keys are text, too.
         """
         self.touched = False
         """Whether the user has moved the highlight or clicked.
@@ -133,19 +133,19 @@ class QuestionChoices(Options, can_focus=True):
 
 
 class QuestionPrompt(VerticalGroup):
-    """Shows the question that has waited longest, and the number of others that wait.
+    """Shows the question that has waited longest, and how many other questions wait.
 
-    During a grace period, while the user is typing, and while the prompt contains text, keys are
-    inserted into the prompt. If the user sends this text, a question about a tool call is answered
-    with “no, but …” and the text. Tab moves the focus to the question at any time. A second Tab
-    opens a field for a note that is sent with the answer.
+    During a grace period, while the user is typing, and while the prompt contains text, keys go to
+    the prompt as text. If the user sends this text, it answers a question about a tool call with
+    “no, but …” and the text. Tab moves the focus to the question at any time. A second Tab opens a
+    field for a note that is sent with the answer.
     """
 
     BINDINGS = [hidden("escape", "back", "back")]
     COMPONENT_CLASSES = {"question--what", "question--why"}
 
     class NoteSent(Message):
-        """Posted when the user has sent a note with an answer."""
+        """Posted when the user sends a note together with an answer."""
 
     armed: var[bool] = var(False, toggle_class="-armed")  # noqa: FBT003 - how Textual spells it
     """Whether the question has the keyboard focus, so that keys answer it."""
@@ -159,9 +159,10 @@ class QuestionPrompt(VerticalGroup):
         clock: Callable[[], float],
         show: Callable[[Page], None],
     ) -> None:
-        """``show`` opens a screen with all details of a question.
+        """Create the widget, which shows no question at first.
 
-        ``grace`` and ``typing_pause`` are described in `set_delays`.
+        ``show`` is called to open a screen with all details of a question. ``grace`` and
+        ``typing_pause`` are described in `set_delays`.
         """
         super().__init__()
         self._show_page = show
@@ -179,13 +180,13 @@ class QuestionPrompt(VerticalGroup):
         self._note = Input(compact=True)
         """The input field for the user's note to an answer."""
         self._noted = ""
-        """Name of the answer to which the user adds the note."""
+        """Name of the answer to which the user is adding a note."""
         self._pattern = Input(compact=True, select_on_focus=False)
         """The input field for the pattern of a rule."""
         self._edited_rules: list[str] = []
         """The question's rules with the user's edits, such as ``allow bash: git commit *``."""
         self._edited_index = 0
-        """Index of the rule whose pattern is in the input field."""
+        """Index of the suggested rule whose pattern the user is editing in the input field."""
         self._shows_all = False
         """Whether the list contains all answers, and not only the first ones."""
         self._is_scrolled = False
@@ -194,9 +195,10 @@ class QuestionPrompt(VerticalGroup):
         self.display = False
 
     def set_delays(self, *, grace: float, typing_pause: float) -> None:
-        """Set how many seconds a question waits before it is focused.
+        """Set how many seconds a question waits before it receives the focus.
 
-        ``grace`` counts from when the question is shown, ``typing_pause`` from the last typed key.
+        ``grace`` is counted from when the question is shown, and ``typing_pause`` from when the
+        user last typed.
         """
         self._grace = grace
         self._typing_pause = typing_pause
@@ -219,10 +221,10 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def accepts_enter(self) -> bool:
-        """Whether Enter in the list of answers may answer the question.
+        """Whether pressing Enter in the list of answers may answer the question.
 
-        False while the prompt contains text. Unless the user is waiting for the question, it is
-        also False while the user is typing, and until `ENTER_GRACES` grace periods are over.
+        This is False while the prompt contains text. It is also False while the user is typing and
+        until `ENTER_GRACES` grace periods have passed, unless the user is waiting for the question.
         """
         if self.asked is not None and self.asked.is_awaited:
             return not self._prompt.text
@@ -233,7 +235,7 @@ class QuestionPrompt(VerticalGroup):
         )
 
     def ask(self, asked: WaitingQuestion) -> None:
-        """Add a question to the queue. It is shown after the questions before it have been removed.
+        """Add a question to the queue. It is shown once all earlier questions have been removed.
 
         Does nothing if a question with the same key is already waiting.
         """
@@ -263,15 +265,15 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def comes_first(self) -> bool:
-        """Whether the shown question must be answered before a message can be sent."""
+        """Whether the shown question must be answered before the user can send a message."""
         return self.asked is not None and self.asked.comes_first
 
     def answer_in_words(self, text: str) -> bool:
         """Answer the question with text sent from the prompt. Return False if it isn't an answer.
 
         A question about a tool call is answered with “no, but …” and the text, unless its grace
-        period isn't over yet. If the question receives the focus only with Tab, the text answers it
-        if it is the key of an answer. Any other question is dismissed if possible, and False is
+        period isn't over yet. A question that receives the focus only with Tab is answered if the
+        text is the key of an answer. Any other question is dismissed if possible, and False is
         returned.
         """
         asked = self.asked
@@ -307,7 +309,7 @@ class QuestionPrompt(VerticalGroup):
         return None
 
     def draft_changed(self) -> None:
-        """Update the hint after the prompt's text changed.
+        """Update the hint after the prompt's text has changed.
 
         If the prompt is now empty, the question may receive the focus.
         """
@@ -318,9 +320,9 @@ class QuestionPrompt(VerticalGroup):
             self._arm_or_wait()
 
     def restart_grace(self) -> None:
-        """Restart the question's grace period because the user has returned to its screen.
+        """Start the question's grace period again when the user returns to the screen.
 
-        Does nothing while the user is writing a note or a pattern.
+        Does nothing while the user is writing a note or editing a pattern.
         """
         if self.asked is not None and not self._is_field_focused:
             self._release()
@@ -329,9 +331,9 @@ class QuestionPrompt(VerticalGroup):
             self._arm_or_wait()
 
     def choose_at_cursor(self) -> None:
-        """Choose the highlighted answer if the question receives the focus only with Tab.
+        """Choose the highlighted answer of a question that receives the focus only with Tab.
 
-        Does nothing for other questions, or before `ENTER_GRACES` grace periods are over.
+        Does nothing for other questions, or before `ENTER_GRACES` grace periods have passed.
         """
         asked = self.asked
         row = self._choices.highlighted_option
@@ -341,9 +343,9 @@ class QuestionPrompt(VerticalGroup):
             self.choose(row.id)
 
     def clear(self) -> None:
-        """Remove all questions except those that receive the focus only with Tab.
+        """Remove all questions that receive the focus without Tab.
 
-        A question about a tool call only disappears from the screen, and the agent still waits for
+        A question about a tool call is only removed from the screen, and the agent still waits for
         its answer. All other questions are dismissed.
         """
         over = [asked for asked in self._waiting if asked.takes_keys]
@@ -362,7 +364,8 @@ class QuestionPrompt(VerticalGroup):
     def _show(self, asked: WaitingQuestion) -> None:
         self._release()
         self._shown_at = self._clock()
-        # The last question's scrollbar must not stay, because it could wrap a line that just fits.
+        # Hide the scrollbar of the last question. Its width could wrap a line that would fit
+        # without it.
         self._scroll.show_vertical_scrollbar = False
         self._details.show(asked.lines)
         self._is_scrolled = self._shows_all = False
@@ -386,9 +389,10 @@ class QuestionPrompt(VerticalGroup):
         return []
 
     def _show_answers(self, at: str | None) -> None:
-        """List the answers with their keys, and highlight the answer ``at``, or else the first one.
+        """List the answers with their keys, and highlight the answer named ``at``.
 
-        Only the question's first answers are listed, until the user chooses “more…”.
+        If ``at`` isn't listed, the first answer is highlighted. Less common answers are listed only
+        after the user has chosen “more…”.
         """
         if (asked := self.asked) is None:
             return
@@ -460,9 +464,9 @@ class QuestionPrompt(VerticalGroup):
         self._hint.update(hint)
 
     def _words_hint(self, asked: WaitingQuestion) -> str:
-        """Return the hint for a prompt that contains text.
+        """Return the hint to show while the prompt contains text.
 
-        The hint says what Enter does, or how to answer the question.
+        It says what Enter does, or how to answer the question.
         """
         if asked.takes_words:
             return WORDS_HINT
@@ -566,7 +570,7 @@ class QuestionPrompt(VerticalGroup):
     def _field_submitted(self, event: Input.Submitted) -> None:
         """Send the answer with the user's note, or store the edited pattern and edit the next rule.
 
-        After the last rule, the answers are listed again.
+        After the last rule, the list of answers is shown again.
         """
         event.stop()
         text = event.value.strip()
@@ -583,7 +587,7 @@ class QuestionPrompt(VerticalGroup):
             self.action_back()
 
     def _show_field(self, field: Input | None) -> None:
-        """Show an input field in place of the answers.
+        """Show an input field instead of the answers.
 
         If ``field`` is None, show the answers again.
         """
@@ -628,7 +632,7 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def can_go_back(self) -> bool:
-        """Whether `action_back`, the action of Escape, has something to close or dismiss."""
+        """Whether Escape (`action_back`) has something to close or dismiss."""
         asked = self.asked
         return asked is not None and (
             self._is_field_focused or self._shows_all or not asked.takes_words
@@ -640,8 +644,8 @@ class QuestionPrompt(VerticalGroup):
     def action_back(self) -> None:
         """Close the input field, shorten the list of answers, or dismiss the question.
 
-        Does the first of these that is possible. A question that needs an answer, such as one about
-        a tool call, can't be dismissed.
+        Only the first of these steps that is possible is taken. A question that needs an answer,
+        such as one about a tool call, can't be dismissed.
         """
         is_field = self._note.display or self._pattern.display
         if is_field:
@@ -659,7 +663,7 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def ticks_at_cursor(self) -> bool:
-        """Whether the question has the focus and its highlighted answer has a tick box."""
+        """Whether the question has the focus and the highlighted answer is one with a tick box."""
         row = self._choices.highlighted_option
         return (
             self.armed and self.asked is not None and row is not None and row.id in self.asked.ticks
@@ -671,16 +675,16 @@ class QuestionPrompt(VerticalGroup):
             self.choose(row.id)
 
     def choose_by_key(self, name: str) -> None:
-        """Act on a choice that the user made with a key or number, as `choose` does."""
+        """Act on a choice that the user made by key or number, in the same way as `choose`."""
         self._chosen_by_key = True
         self.choose(name)
 
     def choose(self, name: str) -> None:
         """Act on the user's choice. Does nothing unless the question has the focus.
 
-        `OPEN` opens the screen with the details, and `MORE` lists all answers. The answers ``rule``
-        and ``note`` open an input field. Any other ``name`` is passed to the question as its
-        answer.
+        `OPEN` opens the screen with all details, and `MORE` lists all answers. The answers ``rule``
+        and ``note`` open an input field. Any other ``name`` is the name of an answer, which is
+        passed to the question.
         """
         asked = self.asked
         if asked is None or not self.armed:
@@ -716,9 +720,9 @@ class QuestionPrompt(VerticalGroup):
         asked.settle(name, words, patterns if name in {"session", "project"} else ())
 
     def on_click(self, event: events.Click) -> None:
-        """Move the focus to the question on a click, even if the user has just typed.
+        """Move the focus to the question when it is clicked, even if the user has just typed.
 
-        Does nothing before the grace period is over.
+        Does nothing until the grace period is over.
         """
         if (
             self.asked is not None

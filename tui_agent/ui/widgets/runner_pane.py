@@ -1,6 +1,6 @@
 """A pane on the screen of a race, in which several agents work on the same task.
 
-It shows the conversation of one of these agents, called a runner, while the runner works.
+It shows the conversation of one of these agents, called runners, while it works.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class RunnerPane(Vertical):
         self._leave()
 
     def follow(self, title: str, agent: Agent) -> None:
-        """Show the conversation of ``agent`` below ``title``, replacing the current one."""
+        """Show the conversation of ``agent`` below ``title`` instead of the current one."""
         self.title.update(title)
         if agent is self._agent:
             return

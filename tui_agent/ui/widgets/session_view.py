@@ -5,8 +5,8 @@ session (session_frame.py). It also decides when questions appear and disappear,
 warnings for `/doctor`. It passes the user's answers, and the actions that the user chooses in the
 conversation, to the agent and the controller.
 
-`SessionView` is mounted after the first paint, because importing its parts takes longer than
-painting the prompt.
+`SessionView` is mounted after the first paint, because importing the modules that it needs takes
+longer than painting the prompt.
 """
 
 from __future__ import annotations
@@ -76,7 +76,10 @@ if TYPE_CHECKING:
     from tui_agent.ui.screens.session_frame import SessionFrame
 
 FACTS_SECONDS = 0.1
-"""Seconds after a block receives the focus, before its size is computed for the status line."""
+"""Seconds from when a block receives the focus until its size is shown in the status line.
+
+Computing the size takes time, so it isn't done for blocks that the user passes quickly.
+"""
 
 INTERRUPTED = "Interrupted."
 """The error message of a compaction that the user has interrupted."""
@@ -114,7 +117,10 @@ class SessionView(BackgroundContainer):
         self._focused_entry: int | None = None
         self._showing_block_facts = Later(self, self._show_block_facts)
         self._facts_changed = False
-        """Whether to redraw the header, the gauge and the status line after these events."""
+        """Whether events have changed what the header, the gauge and the status line show.
+
+        They are redrawn once all waiting events have been handled.
+        """
         self._announced_compaction = 0
         """Id of the last automatic compaction for which a notice was shown; 0 if there is none."""
         self.cold_cache = ColdCache(main.controller)
@@ -153,8 +159,8 @@ class SessionView(BackgroundContainer):
     def show_opened(self, agent: Agent) -> None:
         """Show the session of ``agent``, including the question that it is asking, if any.
 
-        The session replaces the one that is shown. A warning is shown if entries of the session
-        could not be read.
+        The session replaces the one shown before. If some of its entries could not be read, a
+        warning is shown.
         """
         self.inbox.take()
         self.question.clear()
@@ -186,7 +192,7 @@ class SessionView(BackgroundContainer):
         self.post_message(self.Opened())
 
     def _forget_session(self) -> None:
-        """Forget all state with entry ids, because another session uses the same ids."""
+        """Forget everything that refers to entry ids, because another session uses the same ids."""
         if self.find_bar.display:
             self.find_bar.action_end()
         self._showing_block_facts.stop()
@@ -195,9 +201,9 @@ class SessionView(BackgroundContainer):
         self._announced_compaction = 0
 
     def show_if_open(self, request: OpenRequest) -> bool:
-        """If the requested session is open already, scroll to the requested entry and return True.
+        """Scroll to the requested entry and return True, if the requested session is already open.
 
-        Returns False if another session is requested, or if the session is to be opened in a
+        Returns False if another session is requested, or if the session should be opened in a
         certain way, such as read-only.
         """
         if self.agent is None or request != OpenRequest(self.agent.session.id, entry=request.entry):
@@ -216,7 +222,7 @@ class SessionView(BackgroundContainer):
             self._controller.begin("tree", f"#{entry_id}")
 
     def _greet(self, agent: Agent) -> None:
-        """Show the hints for an empty session, and set the placeholder of the prompt."""
+        """Show hints in an empty session, and set the placeholder of the prompt."""
         self.hints.greet(agent, self._controller, self._main.keymap)
         if self.hints.is_demo:
             self._main.prompt.set_placeholders(("Type tour and press enter",))
@@ -258,7 +264,7 @@ class SessionView(BackgroundContainer):
     def _show(self, event: AgentEvent) -> None:  # noqa: C901, PLR0912 - one arm per event
         """Show an event in the conversation, and update the other widgets that it affects.
 
-        The caller updates the state of the run in the status line.
+        The state of the run in the status line is not updated here, but by the caller.
         """
         self.transcript.apply(event)
         match event:
@@ -351,7 +357,7 @@ class SessionView(BackgroundContainer):
         if ended.error == INTERRUPTED:
             self._main.say(COMPACTION_STOPPED, "warning")
         elif ended.error and ended.trigger == "manual":
-            # If an automatic compaction fails, the agent itself says how the work continues.
+            # After a failed automatic compaction, the agent itself reports what happens next.
             self._main.say(ended.error, "warning")
         elif not ended.error and ended.trigger != "manual":
             self._report_compaction()
@@ -407,7 +413,7 @@ class SessionView(BackgroundContainer):
     def _is_shown_in_transcript(self, error: str | None) -> bool:
         """Return True if the leaf is an answer with this error.
 
-        The conversation shows such errors.
+        The conversation shows the error of such an answer, so it need not be reported again.
         """
         if self.agent is None or (leaf := self.agent.session.leaf) is None:
             return False
@@ -415,9 +421,9 @@ class SessionView(BackgroundContainer):
         return isinstance(entry, AssistantEntry) and bool(error) and entry.error == error
 
     def _not_in_transcript(self, text: str) -> str:
-        """Return ``text`` without the error of the newest answer if the text begins with it.
+        """Return ``text`` without the error of the newest answer if it begins with this error.
 
-        The conversation shows that error already, and the notice has room for only a few lines.
+        The conversation already shows that error, and a notice has room for only a few lines.
         """
         if self.agent is None:
             return text
@@ -440,7 +446,7 @@ class SessionView(BackgroundContainer):
         self.transcript.show_activity(describe if state.active else None)
 
     def _end_moved(self) -> None:
-        """Update the “new text” chip and status line after the user scrolled to or from the end."""
+        """Update the “new text” chip and the status line after scrolling to or from the end."""
         self.new_chip.show(shown=self.transcript.has_new)
         # There is no status line while the screen is being removed.
         for status in self._main.query(StatusLine):
@@ -462,10 +468,10 @@ class SessionView(BackgroundContainer):
             self.question.restart_grace()
 
     def announce_question(self) -> None:
-        """Show a chip about the waiting question on the current screen if that isn't the main one.
+        """Show a chip on the current screen that says that a question is waiting.
 
-        The chips on all other screens are removed. If no question is waiting, all chips are
-        removed.
+        The main screen shows the question itself, so it has no chip. Chips on other screens are
+        removed. If no question is waiting, all chips are removed.
         """
         asked = self.question.asked
         stack = self.app.screen_stack
@@ -481,10 +487,10 @@ class SessionView(BackgroundContainer):
                 screen.mount(QuestionChip(self._main, asked))
 
     def give_keys_back(self, taken_from: Widget | None = None) -> None:
-        """Give the focus back to ``taken_from``, the widget that had it before.
+        """Return the focus to ``taken_from``, the widget that had it before the question.
 
-        If that widget is gone or hidden, or if another question is waiting, the prompt receives the
-        focus. The grace period of the waiting question starts again.
+        If that widget no longer exists or is hidden, or if another question is waiting, the prompt
+        receives the focus. The grace period of the waiting question starts again.
         """
         waits = self.question.asked is not None
         is_there = taken_from is not None and taken_from.is_attached and taken_from.display
@@ -492,10 +498,10 @@ class SessionView(BackgroundContainer):
         self.question.restart_grace()
 
     def leave_question(self) -> None:
-        """Update the screen after a question was removed.
+        """Update the screen after a question has been removed.
 
-        If the removed question had the focus and no other question is waiting, the prompt receives
-        the focus.
+        If the question had the focus and no other question is waiting, the prompt receives the
+        focus.
         """
         self.announce_question()
         if self.question.asked is None and self.question.has_focus_within:
@@ -515,9 +521,9 @@ class SessionView(BackgroundContainer):
         """Ask the user a question above the prompt. Return a function that withdraws the question.
 
         ``answered`` is called with the name of the answer and the user's note, in the form
-        described in `ChoiceQuestion`, or with None if the user dismissed the question. ``awaited``
-        says that the question follows directly from a command, and that the user has pressed no key
-        since then.
+        described in `ChoiceQuestion`. If the user dismisses the question, it is called with None.
+        ``awaited`` is True if the question directly follows a command that the user ran, and the
+        user has pressed no key since then.
         """
         asked = ChoiceQuestion(choice, answered)
         asked.is_awaited = awaited
@@ -547,14 +553,14 @@ class SessionView(BackgroundContainer):
     def toggle_view(self) -> bool:
         """Switch the conversation between showing all entries and showing only what the model sees.
 
-        Returns True if it now shows only what the model sees.
+        Returns True if the conversation now shows only what the model sees.
         """
         seen = self.transcript.model.model_text is None
         self.transcript.show_model_view(self._model_text if seen else None)
         return seen
 
     def _model_text(self, entry_id: int) -> str:
-        """Return the text of an entry as the model receives it in the next request.
+        """Return the text that the next request sends to the model for an entry.
 
         Returns "" if the entry isn't part of the request.
         """
@@ -596,7 +602,7 @@ class SessionView(BackgroundContainer):
             for status in self._main.query(StatusLine):
                 status.block = ""
         else:
-            # Wait first, because counting the tokens of a block takes time in a long session.
+            # Wait first, because in a long session it takes time to count the tokens of a block.
             self._showing_block_facts.debounce(FACTS_SECONDS)
 
     def _show_block_facts(self) -> None:

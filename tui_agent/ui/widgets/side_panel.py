@@ -43,7 +43,7 @@ MIN_WIDTH_FOR_PANEL = 140
 
 _MARK_STYLES = {"pending": "faint", "in_progress": "accent", "done": "good", "cancelled": "faint"}
 MIN_TREE_ROWS = 6
-"""Minimum number of rows for the tree, even if the other parts of the panel then don't fit."""
+"""Minimum number of rows for the tree, even if the other parts of the panel don't fit then."""
 
 
 @frozen
@@ -62,7 +62,7 @@ class _Line:
 class SidePanel(LineList):
     """Shows the outline of the tree, the to-dos, changed files and background jobs.
 
-    Some lines lead to an entry of the session.
+    The user can jump from some lines to an entry in the conversation.
     """
 
     CURSOR = "focused"
@@ -75,7 +75,7 @@ class SidePanel(LineList):
         entry_id: int
 
     def __init__(self, key_of: Callable[[str], str]) -> None:
-        """``key_of`` returns the display text of an action's key, or "" if there is no key."""
+        """``key_of`` returns the text to display for an action's key, or "" if there is no key."""
         super().__init__(id="side-panel")
         self._key_of = key_of
         self._agent: Agent | None = None
@@ -83,7 +83,7 @@ class SidePanel(LineList):
         self._rows: list[OutlineRow] = []
         self._facts = PanelFacts()
         self._summarised: tuple[int, list[Entry]] = (0, [])
-        """Id of the newest compaction (0 if none), and the result of `summarised_changes`."""
+        """A cache: the id of the newest compaction (0 if none), and its `summarised_changes`."""
         self._stale = True
         self._rebuilding = Later(self, self._rebuild)
 
@@ -96,7 +96,10 @@ class SidePanel(LineList):
         self._rebuild_soon()
 
     def follow(self, entry: Entry | None) -> None:
-        """Update the panel after ``entry`` was appended. None means that the leaf has moved."""
+        """Update the panel after ``entry`` was appended, or after the leaf has moved.
+
+        In the latter case, ``entry`` is None.
+        """
         if entry is None:
             self._rows = []
         else:
@@ -116,7 +119,7 @@ class SidePanel(LineList):
     def _rebuild_soon(self) -> None:
         """Rebuild the panel after the next screen refresh.
 
-        If the panel is hidden, it is rebuilt when it is shown.
+        A hidden panel is rebuilt when it is shown.
         """
         self._stale = True
         if self.display:

@@ -1,7 +1,7 @@
 """The status line at the bottom of the main screen.
 
-Its left side shows the mode, model, effort, leaf, cost, work in the background, warnings, and the
-agent's activity. Its right side shows the keys that are available now.
+On the left, it shows the mode, model, effort, leaf, cost, work in the background, warnings, and the
+agent's activity. On the right, it shows the keys that can be used now.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +37,7 @@ MIN_WIDTH_FOR_TODAY = 80
 _PALETTE = "command_palette"
 """The action that opens the list of commands.
 
-Its key is shown even though Textual hides the binding.
+Textual hides the binding of this action, but the status line shows its key.
 """
 
 
@@ -81,20 +81,20 @@ class StatusLine(Widget):
     mode: reactive[str] = reactive("")
     model: reactive[str] = reactive("")
     stands_in_for: reactive[str] = reactive("")
-    """Name of the model that the user chose while a fallback model answers, otherwise empty."""
+    """Name of the model that the user chose, while a fallback model answers. Otherwise empty."""
     effort: reactive[str] = reactive("")
     """The reasoning effort in use. Empty if it is the model's default."""
     leaf: reactive[int | None] = reactive(None)
     """Id of the session's current leaf. None if the session is empty."""
     warnings: reactive[int] = reactive(0)
-    """Number of unread warnings that are no longer on the screen. A click on it shows them."""
+    """Number of unread warnings that are no longer on the screen. A click shows the warnings."""
     state: reactive[RunState] = reactive(RunState())
     cost: reactive[float | None] = reactive(None)
     """Cost of the session in US dollars. None if the cost is unknown."""
     budgets: reactive[tuple[str, str]] = reactive(("", ""))
-    """The texts about the session's budget, which follows the cost, and about the day's budget.
+    """The texts about the session's budget and about the day's budget.
 
-    A text is empty if there is no such budget.
+    The first is shown after the cost. A text is empty if there is no such budget.
     """
     plan: reactive[str] = reactive("")
     """A warning that a limit of the user's subscription is nearly reached, otherwise empty."""
@@ -111,15 +111,16 @@ class StatusLine(Widget):
     block: reactive[str] = reactive("")
     """Token count and context status of the focused block. Empty if no block has the focus.
 
-    This text is shown instead of the mode and the model.
+    The context status says whether the model receives the block. This text is shown instead of the
+    mode and the model.
     """
     is_activity_shown: reactive[bool] = reactive(default=False)
-    """Whether the conversation shows the agent's activity, so that the status line omits it."""
+    """Whether the conversation shows the agent's activity. If so, the status line leaves it out."""
     hints: reactive[tuple[Hint, ...]] = reactive(())
     """Hints for the keys that are available now, most important first."""
 
     def __init__(self, clock: Callable[[], float], key_of: Callable[[str], str]) -> None:
-        """``key_of`` returns the display text of an action's key, or "" if there is no key."""
+        """``key_of`` returns the text to display for an action's key, or "" if there is no key."""
         super().__init__()
         self._clock = clock
         self._key_of = key_of
@@ -133,7 +134,7 @@ class StatusLine(Widget):
     def _bindings_changed(self, screen: Screen[object]) -> None:
         if screen is self.screen and not self._hints_are_stale:
             self._hints_are_stale = True
-            self.call_later(self._update_hints)  # Runs once, even after several changes.
+            self.call_later(self._update_hints)  # Several changes in succession run this only once.
 
     def _update_hints(self) -> None:
         self._hints_are_stale = False
@@ -154,7 +155,7 @@ class StatusLine(Widget):
     def render(self) -> Content:
         left = self._left()
         if self.block and self.hints:
-            # The key that leads back to the prompt stays visible.
+            # The hint for the key that leads back to the prompt stays visible.
             way_back = cell_len(" ".join(self.hints[0][:2])) + 2
             left = left.truncate(self.size.width - way_back, ellipsis=True)
         room = self.size.width - left.cell_length - 2
@@ -171,7 +172,7 @@ class StatusLine(Widget):
             piece = clickable(text, f".status--{style}", action)
             ground = self.get_component_styles(f"status--{style}")
             if ground.has_rule("background"):
-                # Textual drops an opaque background from a style that covers only part of a text.
+                # Textual ignores an opaque background in a style that covers only part of a text.
                 piece = piece.stylize(Style(background=ground.background))
             pieces.append(piece)
         return Content.styled(" · ", ".status--plain").join(pieces)
@@ -202,7 +203,7 @@ class StatusLine(Widget):
             yield now, "asking" if self.state.phase == "permission" else "activity", ""
 
     def _settings(self, *, brief: bool) -> Iterator[tuple[str, str, str]]:
-        """Yield the mode, model, leaf and spending in the form of `_facts`.
+        """Yield the texts for the mode, model, leaf and spending, in the same form as `_facts`.
 
         If ``brief`` is True, only the mode is yielded.
         """

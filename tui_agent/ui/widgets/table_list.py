@@ -31,7 +31,7 @@ class Column:
 
 
 def widths(columns: Sequence[Column], rows: Sequence[Cells], room: int) -> dict[int, int]:
-    """Return the widths, in cells, of the columns that are shown, by the columns' indices.
+    """Return the widths, in cells, of the columns to show. The keys are the columns' indices.
 
     Columns that are empty in every row and columns that don't fit in ``room`` cells are left out.
     """
@@ -59,7 +59,7 @@ def _spare(shown: dict[int, int], room: int) -> int:
 
 
 def table_row(columns: Sequence[Column], wide: dict[int, int], row: Cells) -> list[StyledSpan]:
-    """Return the spans of a table row whose cells are cut or padded to the widths ``wide``."""
+    """Return the spans of a table row. The cells are cut or padded to the widths ``wide``."""
     spans: list[StyledSpan] = []
     for place, width in wide.items():
         cell = list(crop_spans([row[place]], width))

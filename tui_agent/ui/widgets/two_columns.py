@@ -24,7 +24,7 @@ def wrap_columns(text: Content, width: int) -> Content:
     """Wrap ``text`` to ``width`` cells, and indent wrapped lines to the start of the second column.
 
     The second column begins after the first gap of two or more spaces in a line. A line with only
-    one column continues at its own indentation.
+    one column is wrapped with its own indentation.
     """
     parts = []
     for line in text.split("\n", allow_blank=True):

@@ -22,11 +22,11 @@ from tui_agent.lazy import LazyPattern
 from tui_agent.ui.later import Later
 
 PAUSE = 0.3
-"""Seconds from a change until the command runs, so that one run covers several changes."""
+"""Seconds from a change until the command runs, so that one run can cover several changes."""
 SECONDS = 5.0
 """Time limit of the command, in seconds."""
 _STYLES = LazyPattern(r"\x1b\[[0-9;:]*m")
-"""Matches color sequences, which are removed from the output.
+"""Matches color sequences in the output, which are removed.
 
 Other escape sequences are made visible.
 """
@@ -48,12 +48,14 @@ class UserStatusLine(Widget):
         problem_of: Callable[[Path, str], str],
         warn: Callable[[str], None],
     ) -> None:
-        """``state`` returns the input of the command, or None if the command must not run now.
+        """Create the status line.
+
+        ``state`` returns the input of the command, or None if the command must not run now.
 
         ``problem_of`` takes a directory and the command. It returns the reason why the command must
         not run there, or "" if it may run. ``warn`` is called with a message for the user when the
-        command fails. After that, it isn't called again until the command has succeeded and failed
-        again.
+        command fails. After that, it isn't called again until the command has succeeded once and
+        then fails again.
         """
         super().__init__()
         self._warn = warn
@@ -81,7 +83,7 @@ class UserStatusLine(Widget):
             self.run_soon()
 
     def run_soon(self) -> None:
-        """Run the command after `PAUSE` seconds if its input has changed by then."""
+        """Run the command after `PAUSE` seconds, provided that its input has changed by then."""
         if self._command is not None and self.is_mounted:
             self._run_later.after(PAUSE)
 
@@ -109,7 +111,7 @@ class UserStatusLine(Widget):
         )
         first, *_ = _STYLES.sub("", out).splitlines() or [""]
         self._is_running = False
-        if command != self._command:  # The settings contain another command by now.
+        if command != self._command:  # The user has changed the command.
             return
         self.text = one_line(first, 500)
         if problem and not self._has_failed:

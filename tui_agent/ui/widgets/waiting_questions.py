@@ -31,12 +31,12 @@ from tui_agent.ui.widgets.transcript.lines import Line, crop_spans
 LOOP_RESULTS = 3
 """Maximum number of results shown for a repeated tool call."""
 LOOP_LINES = 3
-"""Maximum number of lines shown for each result of a repeated tool call."""
+"""Maximum number of lines shown of each result when a tool call is repeated."""
 
 MAX_FIRST = 7
 """Maximum number of answers that a choice lists at first.
 
-If there are more, the last row is “more…”.
+If there are more answers, the last row is “more…”.
 """
 
 
@@ -44,32 +44,34 @@ class WaitingQuestion:
     """Base class of the questions that wait above the prompt for the user's answer."""
 
     key: str
-    """The key that identifies the question among the waiting questions."""
+    """Identifies the question. Two questions with the same key can't wait at the same time."""
     what: str
     """The text of the question, in one line."""
     why: str
     """The reason why the question is asked, in one line. May be empty."""
     at: str | None
-    """Name of the answer that is highlighted at first. None stands for the first answer."""
+    """Name of the answer that is highlighted first, or None for the first answer."""
     ticks: Sequence[str] = ()
     """Names of the answers with a tick box.
 
     Space chooses such an answer while it is highlighted.
     """
     after_digits: str | None = None
-    """Name of the answer that is highlighted at first if the last answer was chosen by key.
+    """Name of the answer that is highlighted first if the user answered the last question by key.
 
-    This means that the user chose the last answer by its key or number. If the value is None,
-    ``at`` is used in this case, too.
+    A key is the answer's letter or number. If the value is None, ``at`` is used in this case, too.
     """
     rules: Sequence[str] = ()
     """The rules that the user may edit before answering, such as ``allow bash: git *``."""
     takes_words = False
     """Whether any text sent from the prompt answers the question."""
     takes_keys = True
-    """Whether the question receives the focus without Tab or a click, so that keys answer it."""
+    """Whether the question receives the focus on its own, without Tab or a click.
+
+    Keys then answer the question.
+    """
     is_awaited = False
-    """Whether the user is waiting for the question, so that it can be focused immediately."""
+    """Whether the user is waiting for the question. If so, it receives the focus immediately."""
     comes_first = False
     """Whether the question must be answered before a message can be sent."""
 
@@ -78,11 +80,11 @@ class WaitingQuestion:
         raise NotImplementedError
 
     def answers(self, rules: Sequence[str]) -> list[Answer]:
-        """Return all answers. ``rules`` are the question's rules with the user's edits."""
+        """Return all answers. ``rules`` are the question's rules, perhaps edited by the user."""
         raise NotImplementedError
 
     def first(self) -> Sequence[str]:
-        """Return the names of the answers that are listed before the user asks for more."""
+        """Return the names of the answers that are listed before the user chooses “more…”."""
         raise NotImplementedError
 
     def page(self) -> Page | None:
@@ -96,7 +98,7 @@ class WaitingQuestion:
         """Answer the question with the answer whose name is ``name``.
 
         ``words`` is the user's note. If the answer stores rules and the user has changed a rule,
-        ``patterns`` contains the patterns of all rules, in order. Otherwise, it is empty.
+        ``patterns`` contains the patterns of all rules, in order. Otherwise, ``patterns`` is empty.
         """
         raise NotImplementedError
 
@@ -110,7 +112,7 @@ class WaitingQuestion:
     def dismiss(self) -> bool:
         """Dismiss the question without an answer. Return False if it can't be dismissed.
 
-        This default implementation does nothing and returns False.
+        In this base class, the method does nothing and returns False.
         """
         return False
 
@@ -138,7 +140,7 @@ class ToolCallQuestion(WaitingQuestion):
     def lines(self, width: int) -> Iterator[Line]:
         """Yield the details of the call as lines.
 
-        For a doom loop, that is, if the model repeats the same call, these are the results of the
+        For a doom loop, in which the model repeats the same call, these are the results of the
         repeated calls. For a command with several parts, they are the command and the parts that
         need permission. For any other call, they are the diffs, commands and texts that need
         permission.
@@ -194,8 +196,8 @@ class ToolCallQuestion(WaitingQuestion):
 class ChoiceQuestion(WaitingQuestion):
     """Asks the user to choose one of several answers.
 
-    ``settle`` is called with the name of the answer, followed by a space and the user's note, if
-    any. If the user dismisses the question, ``settle`` is called with None.
+    ``settle`` is called with the name of the answer, followed by a space and the user's note if
+    there is one. If the user dismisses the question, ``settle`` is called with None.
     """
 
     def __init__(self, choice: Choice, settle: Callable[[str | None], None]) -> None:
@@ -261,7 +263,8 @@ def _text_lines(text: str, style: str, width: int) -> Iterable[Line]:
 
 def _loop_lines(request: PermissionRequest, width: int) -> Iterator[Line]:
     yield from _text_lines(one_line(f"{request.tool} {request.title}", 400), "strong", width)
-    # If the model's text repeats itself, ``loop`` contains the repeated text twice.
+    # If the model repeats itself within a text, ``loop`` contains the repeated text twice, so that
+    # it is enough to show the last one.
     if request.question:
         first = len(request.loop) - 1
     else:

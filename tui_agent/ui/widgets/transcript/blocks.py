@@ -1,9 +1,9 @@
-"""The blocks of the transcript: the units that can be focused, folded, copied and acted on.
+"""The blocks of the transcript: the units that the user can focus, fold, copy and act on.
 
-A block has content, a fold (how much of the content is shown) and the actions that it offers. It
-lays out its own lines. The module build.py makes blocks from entries, and model.py stores them. The
-blocks for tool calls and shell commands are in cards.py, the blocks for groups in groups.py, and
-the blocks for finished turns in turns.py.
+A block has content, a fold (how much of the content is shown) and actions that the user can choose.
+It lays out its own lines. The module build.py makes blocks from entries, and model.py stores them.
+The blocks for tool calls and shell commands are in cards.py, the blocks for groups in groups.py,
+and the blocks for finished turns in turns.py.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit", "compact"]
 
 _LABELS: Final[Mapping[str, str]] = {"restore": "bring back"}
-"""Maps each action to its label in the conversation, if that differs from its name."""
+"""Labels of actions in the conversation. For all other actions, the label is the action's name."""
 
 _SEPARATOR: Final = " · "
 _READ: Final = "read"
@@ -49,9 +49,9 @@ CLOSED: Final = "▸"
 _YOU: Final = "You  "
 
 _LONG_MESSAGE: Final = 40
-"""Maximum number of lines of a user's message that is shown in full from the start."""
+"""Maximum number of lines of a user's message that isn't folded at first."""
 _PREVIEW_ROWS: Final = 24
-"""Number of lines of a longer message that are shown while it is folded."""
+"""Number of lines that are shown of a longer message while it is folded."""
 
 
 class Fold(IntEnum):
@@ -71,22 +71,25 @@ class Block:
     kind: ClassVar[str] = "block"
 
     tight: ClassVar[bool] = False
-    """Whether successive closed blocks of this kind have no empty lines between them."""
+    """Whether closed blocks of this kind follow each other without empty lines."""
 
     foldable: bool = False
 
     left_out: bool = False
-    """Whether the block is hidden by its folded turn or by the view of what the model sees."""
+    """Whether the block is not shown, because its turn is folded or the model doesn't see it.
+
+    The latter matters only if the user has chosen to see what the model sees.
+    """
 
     group: "Block | None" = None
-    """The group that contains this block, and hides it while the group is closed.
+    """The group that contains this block. While the group is closed, the block is hidden.
 
     None if the block isn't in a group.
     """
 
     @property
     def hidden(self) -> bool:
-        """Whether the block is hidden, because it is left out or its group is closed."""
+        """Whether the block is not shown, because it is left out or is in a closed group."""
         return self.left_out or (self.group is not None and self.group.fold is Fold.CLOSED)
 
     actions: tuple[ActionName, ...] = ()
@@ -105,13 +108,13 @@ class Block:
     """The block's Markdown text. None if the content of the block isn't Markdown."""
 
     copied: str = ""
-    """The text that is copied from a block that has no `document`."""
+    """The text to copy from the block if it has no `document`."""
 
     is_sendable: bool = True
     """Whether the block shows content that may be sent to the model.
 
-    False for texts of the program itself, such as an error message. The context status of such a
-    block is ``UNSENT``.
+    This is False for the program's own texts, such as an error message. The context status of such
+    a block is ``UNSENT``.
     """
 
     def __init__(self, key: str) -> None:
@@ -133,9 +136,10 @@ class Block:
     def set_standing(self, standing: Standing | None, *, edited: bool = False) -> bool:
         """Set the block's context status. Return True if the block's lines have changed.
 
-        ``standing`` is None if the status is unknown. ``edited`` says that an edit or a prune
-        caused the status. Unless the entry is pinned, the block then offers to bring the entry back
-        (``restore``). In this base class, the lines never change.
+        The context status says whether the model receives the block's entry. ``standing`` is None
+        if it is unknown. ``edited`` says that an edit or a prune caused the status. Unless the
+        entry is pinned, the block then offers to bring the entry back (``restore``). In this base
+        class, the lines never change.
         """
         self._standing = standing
         key_hints = self._restores
@@ -159,19 +163,20 @@ class Block:
         return self._lines
 
     def invalidate(self) -> None:
-        """Drop the cached lines because the block's content has changed."""
+        """Drop the cached lines after the block's content has changed."""
         self._laid_out = None
 
     opened_with: "ClassVar[Opened | None]" = None
-    """The kind of block for the command that opens all blocks of one kind.
+    """The kind of blocks that a single command opens together with this one.
 
-    None if the command doesn't change this block.
+    None if no such command opens this block.
     """
 
     def open_with_others(self, *, is_open: bool) -> None:
         """Unfold the block if ``is_open`` is True. Otherwise, restore its default fold.
 
-        This is called for all blocks of one kind together. The kind is `opened_with`.
+        This is called when the user unfolds all blocks of one kind, `opened_with`, with a single
+        command.
         """
         self.fold = Fold.FULL if is_open else Fold.CLOSED
 
@@ -180,7 +185,7 @@ class Block:
         self.fold = fold
 
     def cycle(self) -> None:
-        """Switch to the next fold, which shows more of the block or closes it."""
+        """Switch between the block's folds: show the whole block, or only its first line."""
         self.fold = Fold.CLOSED if self.fold is Fold.FULL else Fold.FULL
 
     def copy_text(self) -> str:
@@ -195,7 +200,7 @@ class UserBlock(Block):
     """A message of the user: the text as typed, and the names of the attachments.
 
     ``note`` is shown before the text. If the user typed a command and another text was sent in its
-    place, ``sent`` is that other text. It is folded at first.
+    place, ``sent`` is that other text, which is folded at first.
     """
 
     kind = "user"
@@ -206,7 +211,7 @@ class UserBlock(Block):
     ) -> None:
         super().__init__("user")
         self.starts_turn = True
-        """Whether the message began a turn, that is, was sent while the agent was idle."""
+        """Whether the message began a turn, that is, was sent while the agent wasn't running."""
         self.copied = sanitize.text(text)
         self._attachments = attachments
         self._note = note
@@ -270,8 +275,8 @@ class AnswerBlock(Block):
     def set_key_hints(self, keys: str) -> bool:
         """Set the key hints that follow the last line. Return True if they have changed.
 
-        An empty text removes the hints. If they don't all fit in the line, the last ones are left
-        out.
+        If ``keys`` is empty, the hints are removed. If not all hints fit in the line, the last ones
+        are left out.
         """
         changed = keys != self.key_hints
         self.key_hints = keys
@@ -306,7 +311,7 @@ class AnswerBlock(Block):
 
 
 class FoldingBlock(Block):
-    """A block with a first line, and a body that can be folded. The body is folded at first."""
+    """A block with a first line and a body. The body can be folded, and is folded at first."""
 
     foldable = True
 
@@ -333,7 +338,7 @@ class FoldingBlock(Block):
 
 
 class ReasoningBlock(FoldingBlock):
-    """A block with the model's reasoning."""
+    """A block that shows the model's reasoning."""
 
     kind = "reasoning"
     opened_with = "thinking"
@@ -404,7 +409,7 @@ class MarkerBlock(FoldingBlock):
     def _rule_lines(self, width: int, toggle: str) -> Iterator[Line]:
         """Yield the lines of the horizontal rule, with its text and actions.
 
-        If the actions don't fit in the rule, they are shown below it.
+        If the actions don't fit, they are shown below the rule.
         """
         room = min(width, MAX_TEXT_WIDTH)
         offers: list[StyledSpan] = []
@@ -450,7 +455,8 @@ class CutOffBlock(MarkerBlock):
     def __init__(self, entry_id: int, said: str) -> None:
         """``said`` is the text of the answer.
 
-        ``entry_id`` is the id of the answer's entry, which isn't on the path to the leaf.
+        ``entry_id`` is the id of the answer's entry, which isn't on the path from the root to the
+        leaf.
         """
         text = f"Cut off after {plural(len(said.split()), 'word')} · in the tree as #{entry_id}"
         body = partial(body_lines, TextBody(sanitize.text(said), "muted"))
@@ -496,7 +502,7 @@ class EndingBlock(MarkerBlock):
             self.invalidate()
 
     def withdraw_retry(self, *, was_retried: bool) -> bool:
-        """Remove the user's option to retry the request. Return True if the block has changed.
+        """Remove the option to retry the request. Return True if the block has changed.
 
         If ``was_retried`` is True and the block shows an error, it then also says that the request
         was retried.
@@ -515,7 +521,7 @@ class EndingBlock(MarkerBlock):
 class ModelTextBlock(Block):
     """The text that the model receives in place of an entry.
 
-    It is shown only in the view of what the model sees.
+    It is only shown if the user has chosen to see what the model sees.
     """
 
     kind = "model_text"
@@ -540,7 +546,7 @@ class ActivityBlock(Block):
     running = True
 
     def __init__(self, describe: Callable[[], str]) -> None:
-        """``describe`` returns the text of the line.
+        """``describe`` returns the text of the line, that is, what the agent is doing.
 
         It is called each time the line is laid out.
         """
@@ -559,9 +565,9 @@ class ActivityBlock(Block):
 
 
 def _fitting_parts(text: str, width: int) -> str:
-    """Return the leading parts of a text that fit in the line, where ``·`` separates the parts.
+    """Return the first parts of a text, as many as fit in ``width`` cells.
 
-    If even the first part doesn't fit, it is cut.
+    The parts are separated by ``·``. If even the first part doesn't fit, it is cut.
     """
     parts = sanitize.line(text).split(_SEPARATOR)
     while len(parts) > 1 and cells(_SEPARATOR.join(parts)) > width:
@@ -605,8 +611,8 @@ def head_line(
 ) -> Line:
     """Return a block's first line: ``left`` at its start, and ``facts`` and ``end`` at its end.
 
-    ``left`` consists of an icon and a text. If the line is longer than ``width`` cells, facts are
-    left out, beginning with the first. If that isn't enough, the text is cut.
+    ``left`` consists of an icon and a text. If the line would be longer than ``width`` cells, facts
+    are left out, beginning with the first. If that isn't enough, the text is cut.
     """
     width = min(width, MAX_TEXT_WIDTH)
     shown = [fact for fact in facts if fact[0]]

@@ -23,7 +23,7 @@ _WRAPPED_ROWS: Final = 4
 INDENT: Final = "  "
 
 OPEN_WHOLE_HINT: Final = ("o whole", "action act:open")
-"""The hint that opens the whole output when clicked. The text names the key for the same action."""
+"""The hint on which a click opens the whole output. Its text names the key for the same action."""
 
 _NUMBERED: Final = re.compile(r"(\d+)\t")
 _MATCH: Final = re.compile(r"([^\n:]+):(\d+): ")
@@ -35,12 +35,12 @@ _TODO_STYLES: Final = {
     "x": ("●", "status-ok", "muted"),
     "-": ("–", "status-idle", "muted strike"),
 }
-"""Maps each mark in the to-do tool's output to the mark shown, its style and the text's style."""
+"""For each mark in the to-do tool's output: the mark to show, its style and the text's style."""
 
 Keep = Literal["head", "tail", "ends"]
 """Which rows of a long body are shown: the first rows, the last rows, or some of both.
 
-With “ends”, these are the first rows and the last `_END_ROWS` rows.
+For “ends”, these are the first rows and the last `_END_ROWS` rows.
 """
 
 _END_ROWS: Final = 3
@@ -68,7 +68,7 @@ def body_lines(
     many are left out. A single row is never left out. If ``opens`` is True, the extra line offers
     to open the whole text. A row is cut after `_WRAPPED_ROWS` lines.
 
-    If ``rows`` is None, up to `MAX_ROWS` rows are shown, no row is cut, and the extra line always
+    If ``rows`` is None, up to `MAX_ROWS` rows are shown and no row is cut. The extra line always
     offers to open the whole text.
     """
     total = len(body)
@@ -122,7 +122,7 @@ class TextBody(Body):
 
 
 class NumberedBody(Body):
-    """Lines of a file in the read tool's format (number, tab, text), with syntax colors."""
+    """Lines of a file as the read tool returns them (number, tab, text), with syntax colors."""
 
     def __init__(self, text: str, path: str) -> None:
         self._rows: list[
@@ -140,7 +140,7 @@ class NumberedBody(Body):
     def row(self, index: int, width: int) -> Iterator[Line]:
         """Yield the lines of a row.
 
-        The line number is a prefix of the line, so it isn't copied with the text.
+        The line number is part of the line's prefix, which isn't copied with the text.
         """
         number = f"{INDENT}{self._rows[index]:>{self._gutter}} "
         room = max(width - len(number) - 1, 1)

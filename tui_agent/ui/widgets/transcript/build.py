@@ -63,7 +63,7 @@ from tui_agent.ui.widgets.transcript.races import race_block
 from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 
 MAX_EDITED_CHARS = 120
-"""Maximum number of characters of the edited text that a line about an edit shows."""
+"""Maximum number of characters of an edited entry's text in the line that reports the edit."""
 
 _EDITS = {
     "drop": "hidden",
@@ -81,16 +81,16 @@ _TRIGGERS = {
     "notes": "from the model's notes",
 }
 GO_ON = "continue"
-"""The value of ``synthetic`` in the program's own message that asks the model to continue."""
+"""Value of ``synthetic`` in the program's own messages that ask the model to continue."""
 _RULE = "compaction:"
-"""The prefix of the keys of blocks that show a compaction as a horizontal rule."""
+"""Prefix of a block's key if the block shows a compaction as a horizontal rule."""
 _ENDINGS = {
     Verdict.CUT: "The answer was cut off at the model's output limit",
     Verdict.REFUSED: "The provider's content filter stopped the answer",
     Verdict.SILENT: "The model gave no answer",
     Verdict.THINKING: "The model only thought and gave no answer",
 }
-"""Texts shown after an incomplete answer, by the reason."""
+"""The text shown after an incomplete answer, for each reason why it is incomplete."""
 
 
 @frozen
@@ -98,25 +98,25 @@ class BuildContext:
     """Facts about the run and about other entries that affect the blocks of an entry."""
 
     results: Mapping[str, ToolResultEntry] = field(default_factory=dict)
-    """Results of the answer's calls, by call id."""
+    """Tool results that belong to the calls of the answer, by call id."""
     count_summarised: Callable[[CompactionEntry], int] = lambda _entry: 0
     """Returns how many messages, answers and tool results a compaction has summarised."""
     live: bool = False
-    """Whether a tool call that has no result yet may still receive one."""
+    """Whether a tool call without a result may still receive one. If not, it was interrupted."""
     newest: bool = True
-    """Whether no message or answer follows the entry."""
+    """Whether the entry is the newest, that is, no message or answer follows it."""
     shows_key_hints: bool = False
     """Whether the newest answer shows hints for the keys that act on it."""
     key_of: Callable[[str], str] = key_of
-    """Returns the display text of a command's key."""
+    """Returns the text to display for the key of a command."""
     running: bool = False
-    """Whether the run is still going on, so that a failed request may be retried automatically."""
+    """Whether the agent's run is still in progress, so that it may retry a failed request."""
     was_retried: bool = False
-    """Whether the failed request was retried and the retry succeeded."""
+    """Whether the request of the failed answer was retried successfully."""
     size_of: SizeOf = stored_size
     """Returns the size of a tool result, in tokens of the current model."""
     load: Callable[[Sequence[int]], Sequence[Entry]] = lambda _ids: ()
-    """Returns the entries with the given ids. Used for lines that name other entries."""
+    """Returns the entries with the given ids. It is used for lines that name other entries."""
 
 
 def blocks_of(entry: Entry, context: BuildContext) -> list[Block]:  # noqa: C901, PLR0911, PLR0912 - an arm per kind
@@ -258,8 +258,8 @@ def _keys_for(text: str, key_of: Callable[[str], str]) -> str:
 def _endings(entry: AssistantEntry, context: BuildContext) -> Iterator[Block]:
     """Yield a block that says why an answer failed or ended early.
 
-    Yields nothing for a complete answer. After an error, the block offers a retry if no message or
-    answer follows.
+    Yields nothing for a complete answer. After an error, the user can retry from the block if no
+    message or answer follows.
     """
     if entry.interrupted or entry.finish == "interrupted":
         waited = ""
@@ -305,7 +305,7 @@ def _compaction(entry: CompactionEntry, context: BuildContext) -> Block:
 
 
 def _sizes(entry: CompactionEntry) -> str:
-    """Return a text with the number of tokens in the history before and after a compaction."""
+    """Return a text with the size of the history, in tokens, before and after a compaction."""
     return f"{wording.tokens(entry.tokens_before)} → {wording.tokens(entry.tokens_after)}"
 
 
@@ -315,7 +315,7 @@ def is_rule(block: Block) -> bool:
 
 
 def belongs_to_compaction(entry: Entry, before: str, after: str) -> bool:
-    """Return True if an entry isn't shown because a compaction's horizontal rule stands for it.
+    """Return True if an entry isn't shown because a compaction's horizontal rule represents it.
 
     This is the case for a prune that the compaction made, and for the program's message after the
     compaction that asks the model to continue. ``before`` and ``after`` are the kinds of the

@@ -1,7 +1,7 @@
 """Cards, the blocks that show a tool call, its progress and its result.
 
-A card decides how much of a result is shown at first. This module also contains the block that
-shows a finished shell command of the user.
+A card also decides how much of a result is shown at first. This module also contains the block for
+a finished shell command that the user ran.
 """
 
 import json
@@ -49,7 +49,7 @@ from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans,
 from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 
 RUNNING: Final = "running"
-"""The status of a call that is running. A finished call has a ``ToolStatus`` instead."""
+"""The status of a call that is running. A finished call has a ``ToolStatus`` as its status."""
 WAITING: Final = "waiting"
 """The status of a call that has not started yet."""
 
@@ -79,7 +79,7 @@ _COUNT_IN_TITLE: Final = re.compile(r" · (\d[\d,]* [a-z]+)\Z")
 
 
 class CardBlock(FoldingBlock):
-    """Shows a tool call with its result. While there is no result, shows the output so far."""
+    """Shows a tool call with its result, or with the output so far if there is no result yet."""
 
     kind = "card"
     tight = True
@@ -109,16 +109,16 @@ class CardBlock(FoldingBlock):
         self._began = 0.0
         self._elapsed = 0.0
         self.problems = 0
-        """Number of new problems caused by the edits of this call."""
+        """Number of new problems in files, such as errors, that the edits of this call caused."""
         self.is_outdated = False
         """Whether a later tool call has replaced the to-do list that this call wrote."""
         self._edited = False
-        """Whether the context status of the call was caused by an edit or a prune."""
+        """Whether an edit or a prune changed what the model receives for this call."""
         self._content: Body | None = None
         self._is_fold_chosen = False
         """Whether the user has chosen how much of this card is shown."""
         self._all_opened = False
-        """Whether the user has opened all outputs with one command."""
+        """Whether the user has opened the outputs of all cards with a single command."""
         self._width = 0
         if result is not None:
             self.set_result(result)
@@ -149,7 +149,10 @@ class CardBlock(FoldingBlock):
 
     @property
     def elapsed(self) -> str:
-        """How long the call has been running, as text. Empty if it is less than a second."""
+        """How long the call has been running, as text.
+
+        Empty if it has been running for less than a second, or isn't running.
+        """
         if self.running and self._elapsed >= 1:
             return wording.seconds(self._elapsed)
         return ""
@@ -157,14 +160,15 @@ class CardBlock(FoldingBlock):
     # -- progress of a call
 
     def write(self, arguments: str) -> None:
-        """Set the arguments of the call. The JSON text may still be incomplete."""
+        """Update the arguments of the call from JSON text, which may still be incomplete."""
         self.arguments = arguments
         self._content_changed()
 
     def start(self, title: str, arguments: str, now: float = 0.0) -> None:
-        """Show the call as running. ``now`` is its start, in seconds of the clock that `tick` uses.
+        """Show the call as running.
 
-        If ``arguments`` is empty, the arguments that have been streamed so far are kept.
+        ``now`` is the start time, in seconds of the clock that `tick` uses. If ``arguments`` is
+        empty, the card keeps the arguments that have been streamed so far.
         """
         self.status = RUNNING
         self._began = now
@@ -176,7 +180,7 @@ class CardBlock(FoldingBlock):
         self._content_changed()
 
     def tick(self, now: float, *, moving: bool) -> None:
-        """Update the elapsed time. If ``moving`` is True, also advance the spinner.
+        """Update the elapsed time on the card. If ``moving`` is True, also advance the spinner.
 
         ``now`` is the current time in seconds.
         """
@@ -187,7 +191,7 @@ class CardBlock(FoldingBlock):
             self.invalidate()
 
     def outdate(self) -> None:
-        """Mark the call's to-do list as replaced by a later list, and fold the card."""
+        """Fold the card and mark its to-do list as outdated, because a later list replaces it."""
         self.is_outdated = True
         self.fold_by_default()
         self.invalidate()
@@ -214,7 +218,7 @@ class CardBlock(FoldingBlock):
         self._content_changed()
 
     def stop(self) -> None:
-        """Show the call as interrupted if it has not ended, because it will receive no result."""
+        """Show the call as interrupted if it is still unfinished, because no result will follow."""
         if self.status in {RUNNING, WAITING}:
             self.status = ToolStatus.INTERRUPTED
             self._content_changed()
@@ -263,9 +267,10 @@ class CardBlock(FoldingBlock):
         self._is_fold_chosen = True
 
     def cycle(self) -> None:
-        """Switch to the next fold.
+        """Switch to the next of the card's folds.
 
-        The folds are a part of the body, all of it (if there is more), and only the first line.
+        A card first shows a part of its body, then the whole body (if there is more), and then only
+        its first line.
         """
         rows = self._row_limit()[0] or MAX_ROWS
         hidden = len(self._shown_body(self._width)) > rows + 1
@@ -282,7 +287,10 @@ class CardBlock(FoldingBlock):
         self.fold_by_default()
 
     def fold_by_default(self) -> None:
-        """Set the fold that suits the kind and status of the call, unless the user chose one."""
+        """Set the fold that suits the kind and status of the call.
+
+        If the user has chosen a fold, that fold is kept.
+        """
         if self._is_fold_chosen:
             return
         if self._all_opened:
@@ -335,11 +343,12 @@ class CardBlock(FoldingBlock):
     def title(self) -> str:
         """One line that says what the call acts on, such as a path.
 
-        Until there is a better title, it is taken from the arguments.
+        Until the call has a title of its own, the line is made from the arguments.
         """
         title = self._title
         if not title:
-            # The most informative argument; a regular expression finds it even in incomplete JSON.
+            # The argument that says most about the call. A regular expression finds it even if the
+            # JSON is still incomplete.
             found: dict[str, str] = dict(_TITLE_VALUE.findall(self.arguments[:4_000]))
             argument = next(filter(None, map(found.get, _TITLE_ARGUMENTS)), "")
             title = argument.replace("\\n", " ").replace('\\"', '"').replace("\\\\", "\\")[:200]
@@ -356,9 +365,9 @@ class CardBlock(FoldingBlock):
         )
 
     def _failure_text(self, width: int) -> str:
-        """Return the text about a failed call.
+        """Return the status of a failed call, such as “error”, to show on the card.
 
-        If the call was denied, it includes the reason, cut to fit.
+        If the call was denied, the reason is added, cut to fit.
         """
         if self._result is None or self.status != "denied":
             return self.status
@@ -401,7 +410,8 @@ class CardBlock(FoldingBlock):
         self._width = width
         yield from body_lines(self._shown_body(width), width, *self._row_limit(), opens=True)
         if self._result is not None and self._result.full_output and self.fold is not Fold.CLOSED:
-            # Without truncation, a full output is stored only if the text lacks some of its bytes.
+            # If the output wasn't cut, the full output is stored only if the text lacks some of its
+            # bytes.
             what = "Some control characters or bytes are left out"
             if self.metadata.truncation is not None:
                 share = _share_shown(self.metadata.truncation, lines=" lines")
@@ -409,7 +419,7 @@ class CardBlock(FoldingBlock):
             yield Line(prefix=((INDENT, "text"), (f"{what} · ", "muted"), OPEN_WHOLE_HINT))
 
     def _argument_rows(self) -> list[str]:
-        """Return the rows of text that show the arguments above the output.
+        """Return the rows of text with the arguments of the call, which are shown above the output.
 
         For a command with several lines, these are its lines, but only the first ones unless the
         card is fully unfolded. For other calls, these are the arguments as JSON, but only if the
@@ -432,7 +442,7 @@ class CardBlock(FoldingBlock):
         return []
 
     def _row_limit(self) -> tuple[int | None, Keep]:
-        """Return the arguments ``rows`` and ``keep`` with which to call `body_lines`."""
+        """Return the arguments ``rows`` and ``keep`` to pass to `body_lines`."""
         if self.fold is Fold.FULL:
             return None, "head"
         if self.metadata.diff or self.traits.state == "list":
@@ -485,9 +495,10 @@ class ShellBlock(FoldingBlock):
         self.fold = Fold.FULL if is_open else Fold.PART
 
     def cycle(self) -> None:
-        """Switch to the next fold.
+        """Switch to the next of the card's folds.
 
-        The folds are the end of the output, all of it (if there is more), and only the first line.
+        A card first shows the end of the output, then all of it (if there is more), and then only
+        its first line.
         """
         if self.fold is Fold.PART and len(self._rows) <= _SHELL_ROWS + 1:
             self.fold = Fold.CLOSED
@@ -519,8 +530,8 @@ class ShellBlock(FoldingBlock):
 def _share_shown(truncation: Truncation, lines: str = "") -> str:
     """Return how much of an output is shown, for example "20 of 3,000".
 
-    The numbers count lines, or bytes if no whole line is missing. ``lines`` is appended to a count
-    of lines.
+    The numbers count lines, and the text ``lines`` is appended. If no whole line is missing, they
+    count bytes.
     """
     if truncation.kept_lines < truncation.total_lines:
         return f"{truncation.kept_lines:,} of {truncation.total_lines:,}{lines}"

@@ -16,10 +16,13 @@ from tui_agent.ui.widgets.transcript.time_limit import TooLongError
 CHUNK: Final = 50
 """Number of lines that are lexed together."""
 RESET: Final = 400
-"""Number of lines after which the lexer's state is reset."""
+"""Number of lines after which the lexer starts again in its initial state."""
 
 LONG_LINE: Final = 1_000
-"""Maximum length of a line, in characters. A chunk that contains a longer line has no colors."""
+"""Maximum length of a line of code, in characters, that is shown in color.
+
+If a chunk contains a longer line, the whole chunk has no colors.
+"""
 
 PLAIN: Final = frozenset({"", "text", "txt", "plain", "plaintext"})
 
@@ -74,7 +77,7 @@ class Code:
         lines = self.lines[chunk * CHUNK : (chunk + 1) * CHUNK]
         if self.language in PLAIN or any(len(line) > LONG_LINE for line in lines):
             return [span_of(line, self.base) for line in lines]
-        # Pygments is imported only when the first code is drawn.
+        # Import Pygments only now, when the first code is drawn.
         from tui_agent.ui.widgets.transcript.lexing import highlight_lines
 
         state: tuple[str, ...] = ("root",)
@@ -91,7 +94,7 @@ class Code:
 
 
 class CodeLine(Line):
-    """A part of a line of code. Its colors are computed only when it is drawn."""
+    """A line of code, or a part of a wrapped line. Its colors are computed when it is drawn."""
 
     __slots__ = ("_code", "_end", "_index", "_start")
 
@@ -135,9 +138,9 @@ class CodeLine(Line):
 
 
 def code_cuts(line: str, width: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and end offsets of the parts into which a line of code is wrapped.
+    """Yield the start and end offset of each part into which a line of code is wrapped.
 
-    Each part is at most ``width`` cells wide. An empty line is one empty part.
+    Each part is at most ``width`` cells wide. An empty line consists of one empty part.
     """
     if line.isascii():
         for start in range(0, max(len(line), 1), width):

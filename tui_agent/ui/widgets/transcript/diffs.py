@@ -1,6 +1,6 @@
 """Parses unified diffs into rows, and lays them out side by side or in one column.
 
-Diffs are readable without color, because signs and line numbers carry the same information.
+Diffs can be read without colors, because signs and line numbers show the same information.
 """
 
 import re
@@ -35,13 +35,13 @@ _MIN_SIMILARITY: Final = 0.5
 """Minimum similarity of two lines, from 0 to 1, at which their differing parts are marked."""
 
 _MAX_COMPARED_CHARS: Final = 400
-"""Maximum length, in characters, of lines that are compared word by word."""
+"""Maximum length of a line, in characters, that is compared word by word with another line."""
 
 _MAX_STEPS: Final = 50_000
 """Maximum number of pairs of equal words that are examined when two lines are compared."""
 
 _NEAR: Final = 2
-"""Changed parts of a line are marked as one part if at most this many characters separate them."""
+"""If at most this many characters separate two changed parts of a line, they are marked as one."""
 
 
 @dataclass(slots=True)
@@ -73,8 +73,7 @@ class DiffRow:
 class _Reader:
     """Parses a diff line by line.
 
-    The reader finds the end of a hunk by counting lines, because a changed line can look like a
-    header.
+    The end of a hunk is found by counting lines, because a changed line can look like a header.
     """
 
     def __init__(self) -> None:
@@ -137,7 +136,7 @@ class _Reader:
         elif line.startswith("+++ "):
             self._end_hunk()
             name = line[4:]
-            # A removed file is shown under its old name.
+            # If the file was removed, show its old name.
             if name == "/dev/null":
                 path = self._before_name
             else:
@@ -159,7 +158,7 @@ class _Reader:
         for side, code in self._codes.items():
             code.replace(0, self._lines[side])
             self._lines[side] = []
-        # Create new `Code` objects, because the rows read so far still use the old ones.
+        # Create new `Code` objects, because the rows that have been read so far keep the old ones.
         self._codes = {side: Code(self._language, "output") for side in ("old", "new")}
 
 
@@ -181,8 +180,8 @@ def read_diff(text: str) -> list[DiffRow]:
 def side_by_side(rows: Sequence[DiffRow]) -> list[tuple[DiffRow | None, DiffRow | None]]:
     """Return the rows of a diff as pairs of an old and a new row, to show side by side.
 
-    Each removed row is paired with the added row that follows in the same position. A row that is
-    left over on either side is paired with None. Any other row is paired with itself.
+    Each removed row is paired with the added row that replaces it, in order. A row that is left
+    over on either side is paired with None. Any other row is paired with itself.
     """
     pairs: list[tuple[DiffRow | None, DiffRow | None]] = []
     removed: list[DiffRow] = []
@@ -203,7 +202,7 @@ def side_by_side(rows: Sequence[DiffRow]) -> list[tuple[DiffRow | None, DiffRow 
 
 
 def _changes(rows: Sequence[DiffRow]) -> Iterator[tuple[list[DiffRow], list[DiffRow]]]:
-    """Yield the removed and the added rows of each change in a diff.
+    """Yield each change in a diff as its removed rows and its added rows.
 
     Skips changes without added rows.
     """
@@ -225,7 +224,7 @@ def _changes(rows: Sequence[DiffRow]) -> Iterator[tuple[list[DiffRow], list[Diff
 
 @lru_cache(maxsize=2_048)
 def changed_parts(old: str, new: str) -> tuple[PartOffsets, PartOffsets]:
-    """Return the parts that differ between an old and a new line, for each of the two lines.
+    """Return the parts of an old and a new line that differ, for each of the two lines.
 
     Both results are empty if the lines differ too much or are too long to compare.
     """
@@ -286,10 +285,10 @@ class DiffBody(Body):
         self._split: SplitBody | None = None
 
     def for_width(self, width: int) -> Body:
-        """Return a body of this diff for a widget of ``width`` cells.
+        """Return the body that shows this diff in a widget of ``width`` cells.
 
-        The diff is shown side by side if the width is enough and some line replaces another line.
-        Otherwise, it is shown in one column, which is this body.
+        The diff is shown side by side if the width is enough and at least one line replaces another
+        line. Otherwise, it is shown in one column, and this body is returned.
         """
         changed = any(row.partner is not None for row in self._rows)
         if width < MIN_SPLIT_WIDTH or not changed:
@@ -316,7 +315,8 @@ class DiffBody(Body):
 class SplitBody(Body):
     """The body of a diff that is shown side by side.
 
-    The user can select and copy the new text, and also old text that has no new text beside it.
+    The user can select and copy the new text. Old text can be selected only where no new text is
+    beside it.
     """
 
     def __init__(self, rows: Sequence[DiffRow], gutter: int) -> None:
@@ -328,7 +328,7 @@ class SplitBody(Body):
         if old is new and new is not None and new.fixed_text:
             yield _fixed_line(new)
             return
-        # One cell may stay empty, because both halves have the same width.
+        # One cell may stay empty, because both halves of the row have the same width.
         half = max((width - len(INDENT) - len(_DIVIDER[0])) // 2, self._gutter + 4)
         room = half - self._gutter - 3
         left = []
@@ -355,7 +355,7 @@ class SplitBody(Body):
 
 
 class DiffLine(Line):
-    """A part of a row of a diff. Its colors are computed only when it is drawn."""
+    """A row of a diff, or a part of a wrapped row. Its colors are computed when it is drawn."""
 
     __slots__ = ("_cut", "_row")
 
@@ -381,7 +381,7 @@ class DiffLine(Line):
 
 
 class SplitLine(Line):
-    """A part of an old line, shown beside a part of the new line.
+    """A part of an old line, with a part of the new line beside it.
 
     Only the new text can be copied.
     """
@@ -414,7 +414,7 @@ class SplitLine(Line):
 
     @property
     def prefix(self) -> StyledSpans:
-        """The part before the new text: the old line, the divider and the new line's number."""
+        """Everything left of the new text: the old line, the divider and the new line number."""
         spans: list[StyledSpan] = []
         if self._left is not None and self._left_cut is not None:
             spans += _gutter(self._left, self._left.old, self._gutter)[self._left_cut[0] > 0]
@@ -434,7 +434,7 @@ class SplitLine(Line):
 
     @prefix.setter
     def prefix(self, value: StyledSpans) -> None:
-        """Ignore the value that the base class sets, because the prefix is computed on drawing."""
+        """Ignore the value set by the base class, because the prefix is computed on drawing."""
 
     def content(self) -> Sequence[StyledSpan]:
         if self._right is None or self._right_cut is None:
@@ -460,10 +460,10 @@ def _style_of(row: DiffRow) -> str:
 
 
 def _gutter(row: DiffRow, number: int, size: int) -> tuple[StyledSpans, StyledSpans]:
-    """Return the text to the left of each of a row's lines.
+    """Return the text to the left of a row's first line, and the text for its other lines.
 
-    The first line has the line number and the sign, and the other lines have blanks. ``size`` is
-    the width of the line number, in cells.
+    The first line has the line number and the sign. The other lines, into which a long row is
+    wrapped, have blanks. ``size`` is the width of the line number, in cells.
     """
     style = _style_of(row)
     if row.kind not in _SIGNS:

@@ -1,13 +1,13 @@
 """`MarkdownDocument`, a Markdown text that grows while an answer is streamed.
 
 The cost of adding text doesn't depend on the length of the text so far. Everything before the last
-top-level block is frozen, that is, not parsed again. Finished list items, finished lines of a code
-fence (in steps of `CHUNK`), and finished pieces of a long paragraph are frozen, too. The rest of
-the text, called the tail, is parsed again each time. If the tail starts inside a fence or a
-paragraph, a stub is put before it, so that the parser opens such a block. The stub is the first
-line of the fence, or a letter for a paragraph.
+top-level block is frozen, that is, not parsed again. Within that block, finished list items,
+finished lines of a code fence (in steps of `CHUNK`) and finished pieces of a long paragraph are
+frozen, too. The rest of the text, called the tail, is parsed again each time. If the tail starts
+inside a fence or a paragraph, a stub is put before it, so that the parser opens such a block. The
+stub is the first line of the fence, or a letter for a paragraph.
 
-The result doesn't depend on the pieces in which the text arrived. If parsing takes too long, the
+The result is the same no matter in which pieces the text arrived. If parsing takes too long, the
 text is shown as plain text.
 """
 
@@ -34,21 +34,21 @@ from tui_agent.ui.widgets.transcript.markdown import (
 from tui_agent.ui.widgets.transcript.time_limit import TooLongError, limited
 
 _SECONDS: Final = 0.8
-"""Limit of the processor time, in seconds, for parsing and laying out new text."""
+"""Maximum processor time, in seconds, for parsing and laying out newly added text."""
 
 _LETTER: Final = "x"
-"""The stub that is parsed in place of a paragraph's frozen part, before the rest of it."""
+"""The stub that stands for the frozen part of a paragraph when only the rest is parsed."""
 
 _UNDECIDED: Final = re.compile(
     r"(?:^|\n)(?:[ \t]*(?:[-=*_#>`~|:+\s]+|\d{1,9}[.)]?|`{3,}[^`\n]*|~{3,}[^\n]*)|(?<!\|)\n?\|[^\n]*(?:\n[|:\- ]*)?)\Z"
 )
-"""Matches the end of a text if more text could turn that end into another kind of block.
+"""Matches the end of a text if it might become another kind of block when more text arrives.
 
-Such an end isn't shown while text is still arriving.
+Such an end is not shown until it is clear what it is.
 """
 
 _DELIMITERS: Final = re.compile(r"[^\n]*\n[ \t]*[|:=-][|:= \t-]*(?:\n|\Z)")
-"""Matches two lines of which the second makes the first a heading or the first row of a table."""
+"""Matches two lines, the second of which makes the first a heading or the header of a table."""
 
 
 @dataclass(slots=True)
@@ -81,9 +81,12 @@ class MarkdownDocument:
         self.source = ""
         """The text as it was received."""
         self._held = ""
-        """A carriage return at the text's end, held back because a line feed may follow; or ""."""
+        """A carriage return at the end of the text, or "" if there is none.
+
+        It is held back until it is known whether a line feed follows.
+        """
         self._source = ""
-        """The sanitized text, without the carriage return in ``_held``."""
+        """The sanitized text received so far, except for a carriage return in ``_held``."""
         self.finished = False
         """Whether the text is complete."""
         self._width = 0
@@ -103,7 +106,7 @@ class MarkdownDocument:
         self._changed = True
 
     def finish(self) -> None:
-        """Mark the text as complete, so that its last line is shown and reference links work."""
+        """Mark the text as complete. Its last line is then shown, and reference links work."""
         if self.finished:
             return
         self.finished = True
@@ -208,9 +211,9 @@ class MarkdownDocument:
         return stub + self._source[self._offset : end]
 
     def _new_references(self) -> dict[str, Any]:
-        """Return the new definitions of reference links for the parser.
+        """Return the dictionary in which the parser stores definitions of reference links.
 
-        Returns {} while the text is still growing.
+        While the text is still growing, this is a new dictionary ({}), so definitions are not kept.
         """
         if self.finished:
             return self._references
@@ -231,10 +234,10 @@ class MarkdownDocument:
         )
 
     def _flows_of(self, blocks: list[TopBlock], lines: list[str]) -> list[Flow]:
-        """Return the flows of the parsed blocks. A flow is a paragraph, code block, table or rule.
+        """Convert the parsed blocks to flows: paragraphs, code blocks, tables and rules.
 
-        If the document has an open block, the first flow continues it. ``lines`` are the lines of
-        the parsed text.
+        If the document's last block is still open, the first flow continues it. ``lines`` are the
+        lines of the parsed text.
         """
         opened = self._open
         maker = self._maker(lines, opened.number if opened else None)
@@ -307,7 +310,10 @@ class MarkdownDocument:
         self._offset = offset
 
     def _reopen(self) -> None:
-        """Unfreeze the open block, because later text has made it another kind of block."""
+        """Unfreeze the open block, because new text has changed its kind.
+
+        The block is then parsed again from its start.
+        """
         opened = self._open
         if opened is None:
             return

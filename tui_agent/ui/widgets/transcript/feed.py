@@ -2,8 +2,8 @@
 
 An item is what the model contains for one entry. This module owns the items that have no entry: the
 answer that is being streamed, the user's running commands, the activity line and notices. Streamed
-pieces are collected until `LiveFeed.flush` and then parsed together. The transcript decides when to
-call it, and measures the items that have changed.
+pieces of text are collected until `LiveFeed.flush` is called, and then parsed together. The
+transcript decides when to call it, and measures the items that have changed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -71,7 +71,7 @@ class LiveFeed:
         self._clock = clock
         self._live: Item | None = None
         self._pending: list[tuple[str, str]] = []
-        """The pieces of text that have been streamed but not shown yet, as (kind, text).
+        """The pieces of text that have been received but not shown yet, as (kind, text).
 
         The kind is "answer" or "reasoning".
         """
@@ -87,13 +87,13 @@ class LiveFeed:
         These items are below all entries.
         """
         self._shell_id = LIVE_ID
-        """Id of the newest item in ``_shells``. The ids of items must ascend."""
+        """Id of the newest item in ``_shells``, from which the next id is made. Ids must ascend."""
         self.written = 0
         """Number of characters that the language model has written during this run."""
         self.changed: set[int] = set()
 
     def clear(self) -> None:
-        """Forget all state, because the model is about to load other entries."""
+        """Forget the state of the shown items, because the model is about to load other entries."""
         self._live = self._activity = self._notice = None
         self._pending.clear()
         self._pending_calls.clear()
@@ -112,7 +112,7 @@ class LiveFeed:
     def stream(
         self, event: AnswerDelta | ReasoningProgress | ToolCallProgress | ToolOutput
     ) -> None:
-        """Collect a streamed piece of text, which the next call of `flush` shows."""
+        """Collect a piece of streamed text. The next call of `flush` shows it."""
         match event:
             case AnswerDelta(text=text) | ReasoningProgress(text=text) if text:
                 self.written += len(text)
@@ -126,7 +126,7 @@ class LiveFeed:
                     self._pending_output.setdefault(call_id, []).append(text)
 
     def flush(self) -> None:
-        """Show the streamed pieces of text collected so far."""
+        """Show the pieces of streamed text that have been collected so far."""
         for kind, deltas in groupby(self._pending, itemgetter(0)):
             self._streaming_document(kind).append("".join(text for _, text in deltas))
         self._pending.clear()
@@ -149,7 +149,7 @@ class LiveFeed:
         self._pending_output.clear()
 
     def _streaming_document(self, kind: str) -> MarkdownDocument:
-        """Return the document to append streamed text to.
+        """Return the document to which streamed text is appended.
 
         ``kind`` is “answer” or “reasoning”. If the last block isn't of this kind, a new block is
         added.
@@ -201,8 +201,8 @@ class LiveFeed:
     def append(self, entry: Entry) -> None:
         """Show a new entry at the end of the conversation.
 
-        An answer replaces its streamed text. A tool result goes to the card of its call. Any other
-        entry is inserted before the streamed answer.
+        An answer replaces its streamed text. A tool result is shown in the card of its call. Any
+        other entry is inserted above the answer that is being streamed.
         """
         self.flush()
         was_retried = isinstance(entry, AssistantEntry)
@@ -282,7 +282,7 @@ class LiveFeed:
                 self.changed.add(at)
 
     def _remove_shell(self, command: str) -> None:
-        """Remove the card of the user's shell command, because the command now has an entry."""
+        """Remove the card of the user's shell command, because an entry now shows the command."""
         known = (call_id for call_id in self._shells if self._cards[call_id][1].is_shell(command))
         call_id = next(known, None)
         if call_id is not None:
@@ -312,7 +312,7 @@ class LiveFeed:
 
     @property
     def _tail(self) -> Sequence[Item]:
-        """The items below all others: the user's running shell commands and the activity line."""
+        """The items that stay last: the user's running shell commands and the activity line."""
         if self._activity is None:
             return (*self._shells.values(),)
         return (*self._shells.values(), self._activity)
@@ -324,7 +324,7 @@ class LiveFeed:
     def show_activity(self, block: ActivityBlock | None) -> None:
         """Replace the activity line, which is always the last item.
 
-        If ``block`` is None, remove it.
+        If ``block`` is None, remove the activity line.
         """
         if self._activity is not None:
             self._model.remove_last()
@@ -338,7 +338,7 @@ class LiveFeed:
 
     @property
     def working(self) -> bool:
-        """Whether a call is running or the activity line is shown."""
+        """Whether something is in progress, such as a tool call, or the activity line is shown."""
         return self._activity is not None or any(card.running for _, card in self._cards.values())
 
     @contextmanager
@@ -366,7 +366,7 @@ class LiveFeed:
         if known is None:
             return False
         index = self._insert_above_answer(Item(result.id, result.kind, []))
-        # The result's own item has no lines. The item of the call changes instead.
+        # The item of a tool result has no lines of its own. The item of its call changes instead.
         self.changed.discard(index)
         owner, card = known
         if (outdated := self._model.replace_todo_list(result)) is not None:
@@ -393,7 +393,7 @@ class LiveFeed:
     def apply(self, event: AgentEvent) -> None:
         """Show an event about the agent's run or its tool calls.
 
-        Streamed pieces of text and new entries are passed to `stream` and `append` instead.
+        Pieces of streamed text and new entries are passed to `stream` and `append` instead.
         """
         match event:
             case RunStarted():
@@ -442,9 +442,10 @@ class LiveFeed:
         self.changed.add(index)
 
     def run_ended(self) -> None:
-        """Finish the streamed text, and mark calls without a result as interrupted.
+        """Finish the streamed text, and mark tool calls without a result as interrupted.
 
-        If the last request failed, its failure was muted until now, and is shown as an error.
+        If the last request failed, show its failure as an error. It was muted until now, because
+        the request could still be retried.
         """
         self.flush()
         if self._live is not None:
@@ -455,7 +456,7 @@ class LiveFeed:
             self.changed.add(self._end - 1)
         shells = {call_id: self._cards[call_id] for call_id in self._shells}
         for call_id, (index, card) in self._cards.items():
-            # The user's shell commands continue after the agent's run.
+            # Leave the user's shell commands alone, because they continue after the agent's run.
             if call_id in shells:
                 continue
             card.stop()
@@ -469,10 +470,10 @@ class LiveFeed:
                 self.changed.add(place or 0)
 
     def _unfinished_card(self, call_id: str) -> tuple[int, CardBlock] | None:
-        """Return the card of a call, with the index of its item.
+        """Return the card of a call that has no result yet, with the index of its item.
 
-        Returns None if there is no such card, or if the card already has a result. Output that
-        arrives after the result is ignored.
+        Returns None if there is no such card. Output that arrives after the result is therefore
+        ignored.
         """
         known = self._cards.get(call_id) or self._card_in_answer(call_id, len(self._model))
         if known is None or known[1].has_result:
@@ -481,7 +482,7 @@ class LiveFeed:
         return known
 
     def _starting_card(self, call_id: str, tool: str) -> tuple[int, CardBlock]:
-        """Return the card of a call that starts. If the conversation has no such card, add one."""
+        """Return the card of a call that starts. If there is no card for the call yet, add one."""
         known = self._unfinished_card(call_id)
         if known is None:
             card = self._new_card(call_id, tool)
@@ -499,7 +500,7 @@ class LiveFeed:
         return card
 
     def _add_shell(self, call_id: str, card: CardBlock) -> int:
-        """Show the card of a user's shell command below all entries.
+        """Show the card of a shell command that the user runs, below all entries.
 
         Return the index of its item.
         """
@@ -512,7 +513,7 @@ class LiveFeed:
     def _add_local(self, blocks: list[Block]) -> int:
         """Append an item that shows no entry, and return the item's index.
 
-        The item has the id of the last entry, because the ids of items must ascend.
+        The item gets the id of the last entry, because the ids of items must ascend.
         """
         last = next((entry_id for entry_id in reversed(self._model.ids) if entry_id < LIVE_ID), 0)
         return self._insert_above_answer(Item(last, LIVE, blocks))
@@ -520,7 +521,7 @@ class LiveFeed:
     # -- notices
 
     def notice(self, message: str) -> None:
-        """Replace the notice. If the text is empty, remove the notice."""
+        """Show a notice instead of the previous one. If the text is empty, show none."""
         blocks: list[Block] = []
         if message:
             blocks = [MarkerBlock("notice", message, icon="·")]
@@ -535,10 +536,10 @@ class LiveFeed:
 
 
 def _reuse_streamed_blocks(blocks: list[Block], live: list[Block]) -> None:
-    """Replace the blocks of a stored answer with streamed blocks that have the same call or text.
+    """Replace the blocks of a stored answer with the streamed blocks of the same call or text.
 
-    The streamed blocks keep their folds and lines. If they didn't, the text would jump at the end
-    of an answer.
+    The streamed blocks keep their folds and lines. Otherwise, the text would jump at the end of an
+    answer.
     """
     cards = {block.key: block for block in live if isinstance(block, CardBlock)}
     texts = [block for block in live if isinstance(block, AnswerBlock | ReasoningBlock)]

@@ -1,7 +1,7 @@
 """Flows (the paragraphs, code, tables and rules of a document), and their layout as lines.
 
 Flows don't depend on the width of the screen. The columns of a table share the available width
-according to their content. If they would be too narrow, the table is shown as a list.
+according to their content. If the columns would be too narrow, the table is shown as a list.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from tui_agent.ui.widgets.transcript.lines import (
 MIN_TEXT_WIDTH = 8
 """Minimum width of text, in cells.
 
-If nesting leaves less room, bullets and quote bars are left out.
+If nested lists or quotes leave less space, their bullets and quote bars are left out.
 """
 MAX_TEXT_WIDTH = 100
 """Maximum width of prose, in cells. Code, tables and diffs may use the whole width."""
@@ -43,9 +43,9 @@ _MIN_COLUMN_WIDTH = 6
 class Frame:
     """The decoration to the left of a flow's lines, such as bullets and quote bars.
 
-    ``first`` is drawn before the first line, and ``rest`` before the other lines. When lines are
-    copied, ``first_lead`` and ``rest_lead`` replace the decoration, such as ``> `` for the bar of a
-    quote.
+    ``first`` is drawn before the first line, and ``rest`` before all other lines. When lines are
+    copied, ``first_lead`` and ``rest_lead`` replace the decoration, for example ``> `` instead of
+    the bar of a quote.
     """
 
     first: StyledSpans = ()
@@ -53,15 +53,15 @@ class Frame:
     first_lead: str = ""
     rest_lead: str = ""
     outer: StyledSpans = ()
-    """The decoration of the empty line that precedes the flow."""
+    """The decoration of the empty line above the flow, such as the bars of quotes around it."""
 
 
 @dataclass(slots=True)
 class TextFlow:
-    """A paragraph or heading, given as rows, each of which the layout wraps.
+    """A paragraph or heading. It consists of rows, and each row is wrapped on its own.
 
-    If ``gap`` is True, an empty line precedes the flow. If ``joins`` is True, the flow's first row
-    continues the last line of the previous flow.
+    If ``gap`` is True, an empty line precedes the paragraph or heading. If ``joins`` is True, its
+    first row continues the last line of the flow before it.
     """
 
     rows: list[list[StyledSpan]]
@@ -72,7 +72,7 @@ class TextFlow:
 
 @dataclass(slots=True)
 class CodeFlow:
-    """The lines of ``code`` from the index ``start`` up to the index ``end``, which is excluded."""
+    """A part of the lines of ``code``, from the index ``start`` up to and excluding ``end``."""
 
     code: Code
     start: int
@@ -106,12 +106,12 @@ class LineBuilder:
         self.width = max(width, 1)
         self.lines: list[Line] = []
         self._open_row: StyledSpans = ()
-        """The spans of the last line with trailing spaces, for a flow that continues the line."""
+        """The spans of the last line with trailing spaces. The next flow may continue it."""
 
         self._mark: tuple[int, Line | None, StyledSpans] = (0, None, ())
 
     def mark(self) -> None:
-        """Remember the current lines, so that `rewind` can restore them."""
+        """Remember where the lines end now, so that `rewind` can remove the lines added later."""
         self._mark = (len(self.lines), self.lines[-1] if self.lines else None, self._open_row)
 
     def rewind(self) -> None:
@@ -201,7 +201,7 @@ class LineBuilder:
 def table_lines(table: TableFlow, width: int) -> Iterator[Line]:
     """Yield the lines of a table.
 
-    If the columns would be too narrow, yield the lines of a list of the cells.
+    If the columns would be too narrow, the cells are shown as a list instead.
     """
     natural = [0] * len(table.alignments)
     for row in table.rows:
@@ -209,7 +209,7 @@ def table_lines(table: TableFlow, width: int) -> Iterator[Line]:
             natural[column] = max(natural[column], spans_width(cell))
     widths = _share(natural, width - _GAP * (len(natural) - 1))
     if widths is None:
-        # Each cell is on a line of its own, after its column's title.
+        # The table is shown as a list: each cell is on a line of its own, after its column's title.
         head, *rows = table.rows
         for index, row in enumerate(rows or [[]]):
             if index:
@@ -230,7 +230,8 @@ def _share(natural: list[int], room: int) -> list[int] | None:
     """Return column widths that fit in ``room`` cells, or None if a column would be too narrow.
 
     ``natural`` contains the width of the widest cell in each column. A column that needs less than
-    an equal share is as wide as its widest cell. The other columns share the rest.
+    an equal share is as wide as its widest cell. The other columns share the remaining width
+    equally.
     """
     widths = [max(size, 1) for size in natural]
     open_columns = set(range(len(widths)))

@@ -41,8 +41,8 @@ _ONE: Final = re.compile(r"[\w.']+")
 def readable_formula(written: str) -> str:
     """Return a TeX formula in Unicode characters, without its delimiters.
 
-    ``written`` includes the delimiters. If it isn't a formula, or contains a command that has no
-    Unicode equivalent, its text is returned with the delimiters.
+    ``written`` includes the delimiters. If it isn't a formula, or contains a command without a
+    Unicode equivalent, the text is returned with its delimiters.
     """
     found = FORMULA.fullmatch(written)
     inside = ""

@@ -1,4 +1,4 @@
-"""Groups successive small tool calls, such as reads and searches, under one row.
+"""Groups successive small tool calls, such as reads and searches, in one row.
 
 The user can unfold the row to see the calls. A group may contain calls from several answers. Its
 members depend only on the entries of the conversation, and not on which items are loaded. model.py
@@ -22,17 +22,20 @@ from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
 from tui_agent.ui.widgets.transcript.source import LIVE
 
 MIN_CALLS: Final = 3
-"""Minimum number of calls in a group. Fewer calls are shown one by one."""
+"""Minimum number of tool calls in a group. If there are fewer, they are shown one by one."""
 
 _MAX_SPAN: Final = 64
 """The interval, in items, at which groups end.
 
-No group contains items on both sides of an index that is a multiple of this number. This limits the
-search for the members of a group.
+No group extends across an index that is a multiple of this number. Therefore, only a few items must
+be searched to find the members of a group.
 """
 
 _BETWEEN: Final = frozenset(kinds(lambda kind: kind.follows_calls or not kind.is_shown))
-"""Kinds of entries that don't end a group, as nothing is shown for them between two answers."""
+"""Kinds of entries that don't end a group of tool calls.
+
+They show nothing between two answers.
+"""
 
 _MAX_TITLES = 100
 
@@ -77,7 +80,7 @@ class GroupBlock(FoldingBlock):
     def set_members(self, members: Sequence[Block], places: frozenset[int]) -> None:
         """Set the group's members and the indices of their items.
 
-        Each member then refers to this group.
+        Afterwards, each member refers to this group.
         """
         self.members = tuple(members)
         self.item_indices = places
@@ -100,7 +103,7 @@ class GroupBlock(FoldingBlock):
         running = next((card for card in cards if card.running), None)
         counted = Counter(card.tool for card in cards)
         counts = ", ".join(f"{tool} {self._count(tool, count)}" for tool, count in counted.items())
-        # No line has room for more titles than `_MAX_TITLES`.
+        # More titles than `_MAX_TITLES` never fit in the line.
         titles = ", ".join(dict.fromkeys(card.title for card in cards[:_MAX_TITLES] if card.title))
         left: list[StyledSpan] = [(running or cards[-1]).icon, (counts, "tool act:toggle")]
         left.append((f"  {titles}", "muted act:toggle"))
@@ -137,7 +140,7 @@ class GroupBlock(FoldingBlock):
 
 @frozen
 class _Segment:
-    """Successive small blocks of an item that can belong to a group.
+    """Successive blocks of an item that can become members of a group.
 
     ``leads`` is True if the item begins with these blocks, and ``trails`` is True if it ends with
     them.
@@ -201,16 +204,16 @@ def _group_blocks(
 ) -> list[tuple[int, Block]]:
     """Return the blocks of the group that a segment belongs to, each with the index of its item.
 
-    The list includes blocks from the answers before and after. It doesn't include text before the
-    first call, so it may be empty. ``kinds`` are the kinds of all items. ``index`` is the index of
-    the item that contains the segment.
+    Blocks from the answers before and after are included. Text before the first call is not, so the
+    list may be empty. ``kinds`` are the kinds of all items. ``index`` is the index of the item that
+    contains the segment.
     """
     run = [(index, block) for block in segment.blocks]
     if segment.leads:
         run = [*_continuation(kinds, item_at, index, -1), *run]
     if segment.trails:
         run += _continuation(kinds, item_at, index, 1)
-    # Text before the first call explains the group, so the group must not hide it.
+    # Text before the first call introduces the calls, so it must stay visible outside the group.
     while run and not isinstance(run[0][1], CardBlock):
         run.pop(0)
     return run
@@ -231,7 +234,7 @@ def _continuation(
     """Return the small blocks in other items that continue the group of an item.
 
     ``step`` is -1 for the blocks before the item, and 1 for the blocks after it. Each block is
-    returned with the index of its item, in the order in which the conversation shows them.
+    returned with the index of its item. The order is that of the conversation.
     """
     found: list[tuple[int, Block]] = []
     place = index + step
@@ -274,10 +277,10 @@ def _segments(blocks: Sequence[Block]) -> list[_Segment]:
 
 
 def _is_small(blocks: Sequence[Block], index: int) -> bool:
-    """Return True if a block may be part of a group of small tool calls.
+    """Return True if a block can be part of a group of small tool calls.
 
-    A call may be part of a group if it only reads, has not failed, and is folded or already in an
-    open group. A short answer of one line may be part of it if such a call directly follows.
+    This is true for a call that only reads, has not failed, and is folded or already in an open
+    group. It is also true for a short answer of one line that such a call directly follows.
     """
     block = blocks[index]
     if isinstance(block, AnswerBlock):
@@ -285,7 +288,7 @@ def _is_small(blocks: Sequence[Block], index: int) -> bool:
         text = block.document.source.strip()
         is_brief = block.document.finished and len(text) <= MAX_TEXT_WIDTH and "\n" not in text
         return follows and is_brief and _is_small(blocks, index + 1)
-    # Only tools that read have ``counts``.
+    # Only tools that read files or pages have ``counts``.
     if (
         not isinstance(block, CardBlock)
         or not block.traits.counts

@@ -88,8 +88,9 @@ class Item:
 def needs_gap(previous: Block, following: Block) -> bool:
     """Return True if an empty line separates two successive blocks.
 
-    There is no empty line between a group's row and its first member, between members of different
-    kinds in a group, or between a closed ``tight`` block and a block of the same kind.
+    There is no empty line between a group's row and its first member, or between members of
+    different kinds in a group. A closed ``tight`` block isn't separated from the next block of the
+    same kind either.
     """
     if following.group is not None and following.group is previous:
         return False

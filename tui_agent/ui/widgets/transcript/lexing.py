@@ -16,7 +16,7 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan, StyledSpans, span_
 from tui_agent.ui.widgets.transcript.time_limit import limited
 
 _SECONDS: Final = 0.2
-"""Limit of processor time for a chunk, in seconds. Some lexers take minutes for unusual code."""
+"""Maximum processor time for a chunk, in seconds. Some lexers take minutes for unusual code."""
 
 _STYLES: Final = {
     Token.Comment: "syntax-comment",
@@ -72,8 +72,8 @@ def highlight_lines(
     """Return the spans of each line, and the lexer's state after the last line.
 
     Syntax styles are added to the style ``base``. ``language`` may also be a file name. If Pygments
-    has no lexer for the language, no syntax styles are added. ``state`` is the lexer's state before
-    the first line.
+    has no lexer for the language, the spans have only the style ``base``. ``state`` is the lexer's
+    state before the first line.
 
     Raises:
         TooLongError: the lexer took more than 0.2 seconds of processor time.

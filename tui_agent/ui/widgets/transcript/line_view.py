@@ -30,7 +30,7 @@ def diff_lines(diff: str, width: int) -> Iterator[Line]:
 
 
 class LineView(Widget):
-    """Shows lines at their full height, so that a container around the widget can scroll them."""
+    """Shows lines at their full height. The container around the widget scrolls it if necessary."""
 
     ALLOW_SELECT = True
     COMPONENT_CLASSES = set(COMPONENT_CLASSES)
@@ -47,7 +47,7 @@ class LineView(Widget):
     def show(self, make: MakeLines) -> None:
         """Show the lines that ``make`` returns for the widget's width.
 
-        ``make`` is called again when the width changes.
+        If the width changes, ``make`` is called again.
         """
         self._make = make
         self._made_for = 0
@@ -73,8 +73,8 @@ class LineView(Widget):
     def render_lines(self, crop: Region) -> list[Strip]:
         """Paint the lines of the widget in the region ``crop``.
 
-        Sets a flag while painting, because Textual also calls ``render_line`` for another purpose,
-        which is to find the text offset under the mouse.
+        A flag is set while painting, because Textual also calls ``render_line`` to find the text
+        under the mouse.
         """
         self._painting = True
         try:

@@ -1,4 +1,4 @@
-"""Styled spans of text, the lines made of them, and the wrapping of spans into lines.
+"""Styled spans of text, the lines that consist of them, and the wrapping of spans into lines.
 
 A style is written as a key, which consists of names of component classes without their prefix,
 separated by spaces (“text strong”). A key may also contain ``url:…`` (a link) or ``act:…`` (the
@@ -17,7 +17,7 @@ StyledSpan = tuple[str, str]
 StyledSpans = tuple[StyledSpan, ...]
 
 ROW_GROUNDS: Final = frozenset({"user"})
-"""The styles whose background fills the whole row of the screen, including the margin."""
+"""Styles whose background fills the whole row of the screen, including the margin."""
 
 _NOT_FIRST: Final = frozenset(
     "、。，．・：；？！）」』】〕〉》…ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ!),.:;?]}%"
@@ -35,12 +35,12 @@ class Line:
 
     ``spans`` is the text. ``prefix`` is decoration to the left of the text, such as an indent, a
     quote bar or a line number, which is neither selected nor copied. ``tail`` is a text that ends
-    at the right edge, or at the cell ``extent`` if that isn't 0. ``fill`` is the style of the rest
-    of the row. A style in `ROW_GROUNDS` fills the row from edge to edge.
+    at the right edge, or at the cell ``extent`` if that isn't 0. ``fill`` is the style of the empty
+    rest of the row. A style in `ROW_GROUNDS` fills the row from edge to edge.
 
-    Two texts are used only for copying. ``join`` is put between the previous line and this one. It
-    is a line feed, or the spaces that were dropped when the text was wrapped. ``lead``, such as the
-    bullet of a list item, is put before the line.
+    Two texts are used only for copying. ``join`` is inserted between the previous line and this
+    one. It is a line feed, or the spaces that were dropped when the text was wrapped. ``lead``,
+    such as the bullet of a list item, is inserted before the line.
     """
 
     __slots__ = ("extent", "fill", "join", "lead", "prefix", "spans", "tail")
@@ -67,7 +67,7 @@ class Line:
     def content(self) -> Sequence[StyledSpan]:
         """Return the spans of the line's text.
 
-        A line of code computes its colors only in this call.
+        The colors of a line of code are computed only when this is called.
         """
         return self.spans
 
@@ -115,7 +115,7 @@ def crop(text: str, width: int) -> str:
 
 
 def crop_start(text: str, width: int) -> str:
-    """Return the end of the text, at most ``width`` cells wide.
+    """Return the end of a text, at most ``width`` cells wide.
 
     If the text was cut, the result begins with an ellipsis.
     """
@@ -140,7 +140,7 @@ def crop_spans(spans: Sequence[StyledSpan], width: int) -> StyledSpans:
 def wrap(spans: Sequence[StyledSpan], width: int) -> Iterator[tuple[str, StyledSpans]]:
     """Wrap spans into lines of at most ``width`` cells, at spaces and between wide characters.
 
-    Yields, for each line, the spaces that were dropped before it, and its spans. A word that is
+    For each line, yields the spaces that were dropped before it, and its spans. A word that is
     longer than a line is split. A line break depends only on the text up to the first character
     that doesn't fit. Therefore, when text is added, only the last line must be wrapped again.
     """
@@ -160,7 +160,7 @@ def wrap(spans: Sequence[StyledSpan], width: int) -> Iterator[tuple[str, StyledS
 
 
 def last_cut(spans: Sequence[StyledSpan], width: int) -> StyledSpans:
-    """Return the spans of the last line that `wrap` yields, with the line's trailing spaces."""
+    """Return the spans of the last line that `wrap` yields, with its trailing spaces."""
     text = "".join(part for part, _ in spans)
     if len(text) <= width and text.isascii():
         return tuple(spans)
@@ -182,9 +182,9 @@ def wrapped(
 
 
 class _Slicer:
-    """Cuts parts out of spans in one pass.
+    """Cuts several parts out of spans while reading the spans only once.
 
-    The parts must be requested in ascending order.
+    The parts must therefore be requested in ascending order.
     """
 
     def __init__(self, spans: Sequence[StyledSpan]) -> None:
@@ -230,7 +230,10 @@ def _ascii_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
 
 
 def _wide_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and end offset of each line of any text wrapped to ``width`` cells."""
+    """Yield the start and end offset of each line after wrapping a text to ``width`` cells.
+
+    The text may contain any characters.
+    """
     start = index = column = 0
     opportunity = -1
     inked = False

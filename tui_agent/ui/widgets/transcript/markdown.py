@@ -1,4 +1,4 @@
-"""Converts CommonMark, tables, strikethrough, task lists and formulas to flows.
+"""Converts Markdown to flows: CommonMark, tables, strikethrough, task lists and formulas.
 
 The flows are described in flows.py. HTML is shown as text. Line breaks inside paragraphs are kept,
 because models intend them. Empty lines between list items are kept as they are in the source, so
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 SEGMENT: Final = 1_500
-"""Maximum length, in characters, of a paragraph that is parsed whole.
+"""Maximum length, in characters, of a paragraph that is parsed as a whole.
 
-A longer paragraph is cut into pieces, at places outside of markup.
+A longer paragraph is cut into pieces, but not inside markup.
 """
 
 MAX_SEGMENT_CHARS: Final = 6_000
-"""Length of a piece of a paragraph, in characters, after which it is cut at any space.
+"""Length, in characters, at which a piece of a paragraph is cut at the next space.
 
 It is cut there even inside emphasis.
 """
@@ -50,7 +50,7 @@ _LANGUAGE: Final = re.compile(r"[\w+#.-]+")
 _ADDRESS: Final = re.compile(r"https?://[^\s<>\"'`|]*[^\s<>\"'`|.,;:!?*_)\]}]")
 """Matches an http or https address in plain text, without the punctuation that follows it."""
 BLANK: Final = re.compile(r"[ \t>]*\Z")
-"""Matches a line, or the rest of a line, that contains only white space and quote marks (``>``)."""
+"""Matches a line, or the rest of one, that contains only white space and quote marks (``>``)."""
 
 
 @lru_cache(maxsize=1)
@@ -68,7 +68,7 @@ def _read_math(state: "StateInline", silent: bool) -> bool:  # noqa: FBT001 - ma
     """Parse a formula at the current position. Return False if there is none.
 
     This is a parser rule for markdown-it. If ``silent`` is True, it only checks for a formula, and
-    adds no token.
+    doesn't add a token.
     """
     found = FORMULA.match(state.src, state.pos, state.posMax)
     if found is None:
@@ -124,8 +124,8 @@ def split_paragraph(content: str) -> Iterator[tuple[int, int]]:
 
     All pieces but the last have at least `SEGMENT` characters. A piece ends at white space where no
     code span, link or emphasis seems to be open. After `MAX_SEGMENT_CHARS` characters, it ends at
-    any white space, and after twice as many characters, it ends anywhere. A cut depends only on the
-    text before it, so it stays the same when the text grows.
+    any white space, and after twice as many characters, it ends anywhere. Where a piece ends
+    depends only on the text before that place, so it stays the same when the text grows.
     """
     start = 0
     while len(content) - start > SEGMENT:
@@ -187,7 +187,7 @@ def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[lis
             case "link_open":
                 href = str(token.attrGet("href") or "")
                 links.append((href, len(rows), len(rows[-1])))
-                # An address becomes a link only if it is safe in a terminal.
+                # An address becomes a link only if a terminal can safely open it.
                 target = ""
                 if _SAFE_LINK.match(href):
                     target = f" url:{href}"
@@ -216,7 +216,7 @@ def _joined(tokens: "Sequence[Token]") -> "Iterator[tuple[str, Token, str]]":
 
 
 def _add_with_addresses(rows: list[list[StyledSpan]], text: str, style: str) -> None:
-    """Append text to the last row, with the addresses in the text as links."""
+    """Append text to the last row. Web addresses in the text become links."""
     at = 0
     for found in _ADDRESS.finditer(text):
         _add(rows, text[at : found.start()], style)
@@ -231,8 +231,8 @@ def _add_with_addresses(rows: list[list[StyledSpan]], text: str, style: str) -> 
 def _add_address(rows: list[list[StyledSpan]], link: tuple[str, int, int], style: str) -> None:
     """Append a link's address after the link's text, unless the text is the address itself.
 
-    ``link`` contains the address and two numbers recorded where the link's text began: the number
-    of rows, and the number of spans in the last row.
+    ``link`` contains the address, and two numbers that mark where the link's text begins: the
+    number of rows, and the number of spans in the last row.
     """
     href, row, index = link
     shown = ""
@@ -250,7 +250,8 @@ def _add_address(rows: list[list[StyledSpan]], link: tuple[str, int, int], style
 def _add(rows: list[list[StyledSpan]], value: str, style: str) -> None:
     """Append text to the last row.
 
-    The text is sanitized, because an HTML entity can stand for any character.
+    The text is sanitized first, because it may contain an HTML entity, which can stand for any
+    character.
     """
     value = sanitize.line(value)
     if not value:
@@ -266,7 +267,7 @@ def _add(rows: list[list[StyledSpan]], value: str, style: str) -> None:
 class _Container:
     """A quote or list item whose end has not been reached yet.
 
-    ``used`` says whether a flow already shows the marker of the quote or item, such as a bullet.
+    ``used`` says whether its marker, such as a bullet, has already been used for a flow.
     """
 
     frame: Frame
@@ -297,7 +298,7 @@ class FlowMaker:
         self._base = base
         self._blank_before = blank_before
         self.previous = previous
-        """Kind of the last block, on which it depends whether an empty line follows."""
+        """Kind of the last block, which decides whether an empty line follows it."""
 
         self._number = number
         if references is not None:
@@ -310,7 +311,7 @@ class FlowMaker:
         self.flows: list[Flow] = []
 
     def add(self, tokens: "Sequence[Token]") -> None:
-        """Append the flows for some block tokens."""
+        """Convert block tokens to flows, and append the flows to the result."""
         index = 0
         while index < len(tokens):
             index = self._block(tokens, index)
@@ -326,8 +327,8 @@ class FlowMaker:
     ) -> None:
         """Append the flows for a paragraph or heading, given as inline Markdown.
 
-        ``line`` is the index of the first line of the paragraph or heading in the source. If
-        ``joins`` is True, the text continues the previous paragraph.
+        ``line`` is the index of its first line in the source. If ``joins`` is True, the text
+        continues the previous paragraph.
         """
         if style:
             base = f"{self._base} {style}"
@@ -374,7 +375,7 @@ class FlowMaker:
         return index + 1
 
     def _enter_or_leave(self, token: "Token", line: int) -> None:
-        """Open or close the quote, list or list item that a token begins or ends."""
+        """Handle a token that begins or ends a quote, a list or a list item."""
         match token.type:
             case "blockquote_open":
                 self._open_quote(line)
@@ -495,7 +496,7 @@ class FlowMaker:
 
 
 def language_of(token: "Token") -> str:
-    """Return the language of a code fence, in lower case. Empty if the fence names no language."""
+    """Return the language of a code fence, in lower case. Empty if the fence names none."""
     found = None
     if token.info:
         found = _LANGUAGE.match(token.info.strip())

@@ -1,7 +1,7 @@
 """The messages that a transcript posts when the user acts on a block.
 
-The transcript doesn't act on these messages itself. The app copies texts and opens links, and the
-screen around the transcript runs actions and shows facts about the focused block.
+The transcript doesn't handle these messages itself. The app copies texts and opens links. The
+screen that contains the transcript runs actions and shows facts about the focused block.
 """
 
 from textual.message import Message
@@ -26,8 +26,8 @@ class ActionRequested(Message, namespace="transcript"):
     entry_id: int
     """Id of the entry to act on.
 
-    This is the entry that the action names, or otherwise the entry that the block shows. For a tool
-    call that has a result, it is the tool result.
+    This is the entry that the action names or, if it names none, the entry that the block shows.
+    For a tool call that has a result, it is the tool result.
     """
     call_id: str = ""
     """Id of the tool call if the block shows one. Otherwise empty."""
@@ -43,10 +43,10 @@ class LinkClicked(Message, namespace="transcript"):
 
 @dataclass
 class BlockFocused(Message, namespace="transcript"):
-    """Posted when another block receives the focus, or when the conversation loses the focus."""
+    """Posted when the focus moves to another block, or leaves the conversation."""
 
     entry_id: int | None
     """Id of the entry that the block shows.
 
-    None if the block shows no entry, or if the conversation lost the focus.
+    None if the block shows no entry, or if the conversation has lost the focus.
     """

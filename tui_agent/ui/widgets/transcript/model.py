@@ -67,7 +67,7 @@ _DIALOGUE: Final = frozenset(kinds(lambda kind: kind.is_dialogue))
 _MESSAGES: Final = frozenset(kinds(lambda kind: kind.is_message is not False)) - {"compaction"}
 
 _LINELESS: Final = HIDDEN | {"tool_result"}
-"""Kinds of items that usually have no lines of their own.
+"""Kinds of items that usually show no lines.
 
 For example, a tool result is shown in the item of its tool call.
 """
@@ -79,13 +79,13 @@ _NOTHING: Final = EntrySource(Outlines((), (), ()), lambda _ids: ())
 _NOT_SEEN: Final = frozenset({Standing.SUMMARISED, Standing.HIDDEN, Standing.UNSENT})
 
 _ADDED_BLOCKS: Final = (GroupBlock, ModelTextBlock, turns.TurnBlock)
-"""Classes of the blocks that the model adds to the blocks that are built from entries."""
+"""Classes of the blocks that the model adds itself. All other blocks are built from entries."""
 
 _TODO_LIST_REACH: Final = 200
-"""Number of recent tool results that are searched for the newest to-do list."""
+"""Maximum number of recent tool results in which the newest to-do list is searched for."""
 
 _MAX_PRUNES: Final = 2
-"""Maximum number of prunes directly before a compaction that can belong to the compaction."""
+"""At most this many prunes directly before a compaction can belong to the compaction."""
 
 _MAX_RESULT_DISTANCE: Final = 512
 """Maximum distance, in entries, between an answer and the result of one of its tool calls."""
@@ -93,10 +93,10 @@ _MAX_RESULT_DISTANCE: Final = 512
 _KEYS: "Final[Mapping[Opened, tuple[str, ...]]]" = MappingProxyType(
     {"outputs": ("call:", "shell", "group:", turns.KEY), "thinking": ("reasoning:",)}
 )
-"""Key prefixes of the blocks that are opened together by one command."""
+"""Prefixes of the keys of blocks that the user can open together with a single command."""
 
 _HEIGHTS: Final = 512
-"""Number of heights in each chunk of a `HeightIndex`, for which it stores a sum."""
+"""Number of heights in each chunk of a `HeightIndex`, which stores the sum of each chunk."""
 
 
 def is_todo_list(result: ToolResultEntry) -> bool:
@@ -130,8 +130,8 @@ class Row:
 class HeightIndex:
     """The heights of all items in lines, with a sum for each chunk of `_HEIGHTS` items.
 
-    Changing a height takes constant time. Finding the first line of an item, or the item at a line,
-    takes microseconds.
+    Changing a height takes constant time. With the sums, finding the first line of an item, or the
+    item at a line, takes microseconds.
     """
 
     def __init__(self, heights: Iterable[int] = ()) -> None:
@@ -170,7 +170,7 @@ class HeightIndex:
             self._sums.pop()
 
     def offset(self, index: int) -> int:
-        """Return the line number at which an item begins.
+        """Return the number of the line at which an item begins.
 
         For the index after the last item, this is `total`, the number of all lines.
         """
@@ -197,21 +197,21 @@ class HeightIndex:
 
 
 class TranscriptModel:
-    """The items of a conversation: one for each entry on the path, and some without an entry.
+    """The items of a conversation. Most items show an entry on the path from the root to the leaf.
 
-    A notice, for example, has no entry. Items are loaded when they are needed. Until then, their
-    heights are estimates.
+    A few items, such as notices, have no entry. Items are loaded when they are needed. Until then,
+    their heights are estimates.
     """
 
     def __init__(self, width: int = 80) -> None:
         self.width = width
         self.heights = HeightIndex()
         self.standings: Standings | None = None
-        """Context statuses of the entries, by entry id. None if they are not shown."""
+        """For each entry id, whether the model receives the entry. None if this is not shown."""
         self.counter: TokenCounter | None = None
-        """Returns the number of an entry's tokens for the current model.
+        """Returns the size of an entry in tokens of the current model.
 
-        None to use the stored numbers.
+        If this is None, the stored sizes are used.
         """
         self.ids = array("q")
         """Ids of the items, in ascending order."""
@@ -219,7 +219,7 @@ class TranscriptModel:
         """Kinds of the items: the kind of the entry, or `LIVE` for an item without an entry."""
         self._sizes = array("q")
         self.pinned: set[int] = set()
-        """Indices of items that stay loaded because they aren't stored or can still change."""
+        """Indices of items that stay loaded, because they aren't stored or can still change."""
         self._cache = ItemCache(self.pinned)
         self._measured: set[int] = set()
         self.folds: dict[tuple[int, str], Fold] = {}
@@ -228,12 +228,12 @@ class TranscriptModel:
         They are applied whenever an item is loaded.
         """
         self.opened: set[Opened] = set()
-        """The kinds of blocks that the user opened all at once.
+        """The kinds of blocks that the user has unfolded together with a single command.
 
-        Some of them may have been folded again.
+        Some of these blocks may have been folded again.
         """
         self.running = False
-        """Whether a tool call that has no result yet may still receive one."""
+        """Whether the agent is running, so that tool calls may still receive their results."""
 
         self.model_text: Callable[[int], str] | None = None
         """Returns the text that the language model receives for the entry with the given id.
@@ -243,24 +243,24 @@ class TranscriptModel:
         """
 
         self.first_mode = ""
-        """The mode before the session's first mode change. Empty if it is unknown."""
+        """The mode that applies until the session's first mode change. Empty if it is unknown."""
         self.shows_key_hints = False
         """Whether the newest answer shows hints for keys of the main screen."""
         self.key_of: Callable[[str], str] = key_of
         """Returns the display text of the key for an action of the main screen."""
         self.fold_turns: turns.FoldTurns = "off"
-        """Which parts of finished turns are folded: nothing, the work, or also the last answer."""
+        """How much of a finished turn is folded: nothing, the work, or also the last answer."""
         self._starts: dict[int, bool] = {}
-        """A cache of whether the item at an index begins a turn."""
+        """A cache: for the index of an item, whether the item begins a turn."""
         self._last_turn: turns.Turn | None = None
         """A cache of the turn that `turn_at` found last."""
         self._newest_start = -1
-        """A cache of the index of the message that began the newest turn; -1 if it is unknown."""
+        """A cache: index of the message that began the newest turn, or -1 if it is unknown."""
 
         self._newest_todo_list: int | None = None
-        """A cache of the id of the tool result with the newest to-do list.
+        """A cache of the id of the tool result that contains the newest to-do list.
 
-        It is 0 if there is no such result, and None if the id is unknown.
+        It is 0 if no result contains one, and None if the id must be searched for.
         """
 
         self.source = _NOTHING
@@ -279,7 +279,7 @@ class TranscriptModel:
     # -- content
 
     def open(self, source: EntrySource | None) -> None:
-        """Replace all items with the entries of ``source``, and keep the folds.
+        """Replace all items with the entries of ``source``, and keep the folds that the user chose.
 
         If ``source`` is None, all items are removed.
         """
@@ -304,8 +304,8 @@ class TranscriptModel:
 
         Return the index of the item that contains the rule.
 
-        This is the first visible item that the compaction keeps. If there is none, it is the
-        compaction's own item.
+        This item is the first visible one that the compaction keeps, or the compaction's own item
+        if there is none.
         """
         index = self._rule_place(entry)
         self.rules.setdefault(index, []).append(entry)
@@ -315,7 +315,7 @@ class TranscriptModel:
         return index
 
     def _rule_place(self, entry: CompactionEntry) -> int:
-        """Return the index of the item that contains a compaction's rule. See `add_rule`."""
+        """Return the index of the item that shows a compaction's rule. See `add_rule`."""
         own = bisect_left(self.ids, entry.id)
         if entry.first_kept_id is None:
             start = own
@@ -324,7 +324,8 @@ class TranscriptModel:
         if start >= len(self.ids) or self.ids[start] != entry.first_kept_id:
             return own
         if start and self.kinds[start - 1] == "compaction":
-            # An edited summary replaces the previous compaction, whose own item is empty.
+            # When the summary is edited, a new compaction replaces the previous one, whose own item
+            # is empty.
             start -= 1
         for at in range(start, own):
             if self.kinds[at] not in _LINELESS:
@@ -332,7 +333,7 @@ class TranscriptModel:
         return own
 
     def _rules_at(self, index: int) -> list[Block]:
-        """Return the horizontal rule of the newest compaction at an index, in a list.
+        """Return a list with the horizontal rule of the newest compaction at an index.
 
         The list is empty if there is no compaction.
         """
@@ -358,7 +359,8 @@ class TranscriptModel:
         ]
         found = self.standings
         if self.model_text is not None and found is not None:
-            # Entries that the language model doesn't see have no lines, loaded or not.
+            # Entries that the language model doesn't see take up no lines, whether they are loaded
+            # or not.
             for index, (entry_id, kind) in enumerate(zip(self.ids, self.kinds, strict=True)):
                 if (
                     kind != LIVE
@@ -393,7 +395,7 @@ class TranscriptModel:
     def replace(self, index: int, item: Item) -> None:
         """Replace the item at an index with another, which isn't pinned.
 
-        The caller must measure the new item.
+        The caller must measure the new item afterwards.
         """
         self.ids[index] = item.id
         self.kinds[index] = item.kind
@@ -427,7 +429,7 @@ class TranscriptModel:
         return index
 
     def owner_of(self, index: int) -> int | None:
-        """Return the index of the last answer before an index, or None if none is nearby."""
+        """Return the index of the last answer before an index, or None if there is none nearby."""
         for place in range(index - 1, max(index - _MAX_RESULT_DISTANCE, -1), -1):
             if self.kinds[place] == "assistant":
                 return place
@@ -449,7 +451,7 @@ class TranscriptModel:
         return Item(self.ids[index], self.kinds[index], [])
 
     def entry_of(self, index: int, block: Block) -> int:
-        """Return the id of the entry that is shown by a block of the item at ``index``."""
+        """Return the id of the entry that a block shows. The block is in the item at ``index``."""
         if block.entry is not None:
             return block.entry[0]
         return self.ids[index]
@@ -482,7 +484,7 @@ class TranscriptModel:
                 results[place] = self._places_after_answer(place)
                 places.update(results[place])
         ids = [self.ids[place] for place in sorted(places)]
-        # The result doesn't contain damaged entries.
+        # Entries that are damaged are missing from the result.
         entries = {entry.id: entry for entry in self.source.load(ids)}
         for place in wanted:
             entry_id = self.ids[place]
@@ -562,9 +564,9 @@ class TranscriptModel:
     def is_hidden_mode_change(self, index: int, entry: Entry) -> bool:
         """Return True if an entry is a mode change that is not shown.
 
-        If nothing visible is between successive mode changes, only the last of them is shown. Even
-        the last isn't shown if it returns to the mode before the first change, unless that is yolo
-        mode.
+        Of successive mode changes with nothing visible between them, only the last is shown. If the
+        last change returns to the mode before the first change, it isn't shown either, unless that
+        mode is yolo.
         """
         if not isinstance(entry, ModeChangeEntry):
             return False
@@ -575,7 +577,7 @@ class TranscriptModel:
         return entry.mode == self._mode_before(index) and entry.mode != Mode.YOLO
 
     def mode_changes_before(self, index: int) -> list[int]:
-        """Return the indices of the mode changes directly before an index.
+        """Return the indices of the successive mode changes that come before the item at an index.
 
         The search ends at the first visible entry.
         """
@@ -588,7 +590,10 @@ class TranscriptModel:
         return found
 
     def _mode_before(self, index: int) -> str:
-        """Return the mode in force before the series of mode changes that ends at an index."""
+        """Return the mode that applied before a series of mode changes.
+
+        ``index`` is the index of the last mode change in the series.
+        """
         start = min([index, *self.mode_changes_before(index)])
         for at in range(start - 1, -1, -1):
             if self.kinds[at] == "mode_change":
@@ -598,10 +603,11 @@ class TranscriptModel:
         return self.first_mode
 
     def forget_prunes(self, index: int) -> set[int]:
-        """Unload the prunes directly before a compaction's item, and return their indices.
+        """Unload the prune entries directly before a compaction's item, and return their indices.
 
-        At most `_MAX_PRUNES` prunes are unloaded, and pinned items are not. When these items are
-        loaded again, prunes that belong to the compaction have no blocks.
+        At most `_MAX_PRUNES` of them are unloaded, and pinned items are not. When these items are
+        loaded again, prunes that belong to the compaction have no blocks, because the compaction's
+        rule stands for them.
         """
         prunes: set[int] = set()
         for at in range(index - 1, max(index - _MAX_PRUNES, 0) - 1, -1):
@@ -613,9 +619,10 @@ class TranscriptModel:
         return prunes
 
     def belongs_to_compaction(self, index: int, entry: Entry) -> bool:
-        """Return True if an entry is not shown because the compaction's rule already stands for it.
+        """Return True if an entry isn't shown because it belongs to a compaction.
 
-        Always returns False while only what the language model sees is shown.
+        The compaction's horizontal rule is shown instead. Always returns False while only what the
+        language model sees is shown.
         """
         if self.model_text is not None:
             return False
@@ -624,7 +631,10 @@ class TranscriptModel:
         return belongs_to_compaction(entry, before, next(following, ""))
 
     def _dialogue_after(self, index: int) -> str:
-        """Return the kind of the first message or answer after an index, or "" if there is none."""
+        """Return the kind of the first message or answer after the item at an index.
+
+        Returns "" if no message or answer follows.
+        """
         for at in range(index + 1, len(self.kinds)):
             if self.kinds[at] in _DIALOGUE:
                 return self.kinds[at]
@@ -633,10 +643,10 @@ class TranscriptModel:
     def withdraw_offers(self, index: int, *, was_retried: bool) -> int | None:
         """Remove the key hints and the offer to retry from the last answer before an index.
 
-        This is called when another entry follows that answer. ``was_retried`` says that this other
-        entry is an answer. If there is no message between the two, both answer the same request, so
-        a failure is marked as retried. Returns the index of the changed answer, or None if nothing
-        has changed.
+        This is called when another entry follows that answer. ``was_retried`` is True if this entry
+        is an answer. If there is no message between the two answers, both answer the same request,
+        so a failure of the first is marked as retried. Returns the index of the changed answer, or
+        None if nothing has changed.
         """
         place = self.owner_of(index)
         if place is None or (item := self._cache.use(place)) is None:
@@ -651,7 +661,10 @@ class TranscriptModel:
         return place if changed else None
 
     def count_summarised(self, entry: CompactionEntry) -> int:
-        """Return how many messages, answers and results come before a compaction's cut point."""
+        """Return how many messages, answers and tool results a compaction has summarised.
+
+        These are the ones before the first entry that the compaction kept.
+        """
         end = bisect_left(
             self.ids, entry.id if entry.first_kept_id is None else entry.first_kept_id
         )
@@ -663,8 +676,8 @@ class TranscriptModel:
     def show_model_view(self, model_text: Callable[[int], str] | None) -> None:
         """Show only what the language model sees, or everything if ``model_text`` is None.
 
-        The function ``model_text`` is stored in the attribute of the same name. Afterwards, all
-        heights are estimates, and only pinned items are still loaded.
+        The function is stored as the attribute ``model_text``. Afterwards, all heights are
+        estimates, and only pinned items are still loaded.
         """
         self.model_text = model_text
         for index, item in list(self._cache.items()):
@@ -681,10 +694,10 @@ class TranscriptModel:
         self._estimate()
 
     def _reduce_to_model_text(self, item: Item, model_text: Callable[[int], str]) -> None:
-        """Hide the blocks that the language model doesn't see, and show what it receives instead.
+        """Show what the language model receives, and hide the blocks that it doesn't see.
 
-        These are the summary of the compaction in force, after its rule, and the placeholder of an
-        entry that was removed from the context.
+        For a compaction, the model receives the summary, which is shown after the compaction's
+        rule. For an entry that was removed from the context, it receives a placeholder.
         """
         blocks: list[Block] = []
         for block in item.blocks:
@@ -715,8 +728,8 @@ class TranscriptModel:
 
         Return True if they are now open.
 
-        The folds that the user has chosen for single blocks of this kind are forgotten. Afterwards,
-        all heights are estimates.
+        Afterwards, folds that the user chose for single blocks of this kind are forgotten, and all
+        heights are estimates.
         """
         self.opened ^= {what}
         for at, key in list(self.folds):
@@ -730,7 +743,7 @@ class TranscriptModel:
         return what in self.opened
 
     def apply_opened(self, block: Block) -> None:
-        """Open a new block if the user has opened all blocks of its kind with one command."""
+        """Open a new block if the user has chosen to open all blocks of its kind."""
         if block.opened_with in self.opened:
             block.open_with_others(is_open=True)
 
@@ -742,7 +755,10 @@ class TranscriptModel:
                 block.choose_fold(fold)
 
     def size_of(self, entry: Entry) -> int:
-        """Return an entry's size in tokens of the current model, as in the context map."""
+        """Return the size of an entry, in tokens of the current model.
+
+        The context map shows the same size.
+        """
         if self.counter is None or not entry.tokens:
             return entry.tokens
         return self.counter.entry(entry)
@@ -750,7 +766,7 @@ class TranscriptModel:
     def set_counter(self, counter: TokenCounter) -> bool:
         """Set the function that counts tokens.
 
-        Return True if a loaded card now shows another size.
+        Return True if the sizes on a loaded card have changed.
         """
         if counter == self.counter:
             return False
@@ -769,7 +785,7 @@ class TranscriptModel:
         return bool(changed)
 
     def set_standings(self, standings: Standings | None) -> list[int]:
-        """Set the context statuses.
+        """Set the context statuses, which say for each entry whether the model receives it.
 
         Return the indices of the loaded items whose lines have changed.
         """
@@ -786,7 +802,7 @@ class TranscriptModel:
         ]
 
     def _set_item_standings(self, item: Item) -> bool:
-        """Set the context statuses of an item's blocks. Return True if their lines have changed."""
+        """Set the context status of an item's blocks. Return True if any lines have changed."""
         found = self.standings
         changed = False
         for block in item.blocks:
@@ -831,9 +847,9 @@ class TranscriptModel:
         return max(lists, default=0)
 
     def replace_todo_list(self, result: ToolResultEntry) -> int | None:
-        """If a new tool result wrote the to-do list, fold the previous list.
+        """Fold the previous to-do list if a new tool result wrote the to-do list.
 
-        Returns the index of the item with the former list, or None if nothing changed.
+        Returns the index of the item with the previous list, or None if nothing changed.
         """
         if not is_todo_list(result):
             return None
@@ -910,7 +926,7 @@ class TranscriptModel:
         return self.folds.get(key, preset) is not Fold.CLOSED
 
     def keep_turn_open(self, index: int) -> None:
-        """Keep the turn of an item unfolded when the turn ends, because the user is reading it."""
+        """Don't fold the turn of an item when the turn ends, because the user is reading it."""
         index = min(index, len(self.kinds) - 1)
         start = turns.turn_start(self.kinds, self._starts_turn, index)
         if start is not None and self.fold_turns != "off":
@@ -919,7 +935,7 @@ class TranscriptModel:
     def end_turn(self, index: int) -> set[int]:
         """Fold the turn before the message at an index, if that turn is finished.
 
-        Returns the indices of the turn's items that still have lines, which must be measured again.
+        Returns the indices of the turn's items that still have lines. They must be measured again.
         """
         turn = None
         if index:
@@ -930,7 +946,7 @@ class TranscriptModel:
         return {at for at in range(turn.start, turn.end) if at not in self._measured}
 
     def refold_turn(self, index: int) -> None:
-        """Update the heights of a turn's items after the user folded or unfolded the turn.
+        """Update the heights of a turn's items after the user has folded or unfolded the turn.
 
         ``index`` is the index of any item in the turn.
         """
@@ -939,7 +955,7 @@ class TranscriptModel:
             self._reset_heights(turn)
 
     def reveal(self, index: int) -> None:
-        """Unfold the turn of the item at an index if the turn hides all or some of its blocks."""
+        """Unfold the turn that contains the item at an index, if it hides blocks of this item."""
         turn = self.turn_at(index)
         if turn is None or self._is_open(turn) or index == turn.start:
             return
@@ -952,7 +968,7 @@ class TranscriptModel:
             self.measure(turn.start)
 
     def _reset_heights(self, turn: turns.Turn) -> None:
-        """Set the heights of a turn's hidden items to 0, and mark its other items as not measured.
+        """Set the heights of a turn's hidden items to 0. Its other items must be measured again.
 
         If the turn is unfolded, the heights of all its items become estimates.
         """
@@ -972,9 +988,9 @@ class TranscriptModel:
                 self.heights[index] = estimate(kind, self._sizes[index], self.width)
 
     def _fold_turn(self, index: int, item: Item) -> bool:
-        """Hide or show an item's blocks as its turn requires. Return True if the turn is folded.
+        """Hide or show an item's blocks, depending on its turn. Return True if the turn is folded.
 
-        If the item is the first of its turn, also adds the line that stands for the folded turn, or
+        If the item is the first of its turn, also adds the line that represents the folded turn, or
         removes that line if there is no such turn.
         """
         turn = self.turn_at(index)
@@ -999,7 +1015,7 @@ class TranscriptModel:
         return is_folded
 
     def _results_of(self, turn: turns.Turn) -> Sequence[Entry]:
-        """Return the newest tool results of a turn, at most `turns.MAX_LOOKED_AT` of them."""
+        """Return the newest tool results of a turn, at most `turns.MAX_LOOKED_AT`."""
         found = []
         for at in range(turn.start, turn.end):
             if self.kinds[at] == "tool_result":
@@ -1007,7 +1023,10 @@ class TranscriptModel:
         return self.source.load(found[-turns.MAX_LOOKED_AT :])
 
     def _seconds_of(self, turn: turns.Turn) -> float:
-        """Return the seconds from a turn's message to its last answer; 0 if one can't be read."""
+        """Return the time from a turn's message to its last answer, in seconds.
+
+        Returns 0 if the message or the answer can't be read.
+        """
         entries = self.source.load([self.ids[turn.start], self.ids[turn.answer]])
         if len(entries) == 2:
             return (entries[-1].created_at - entries[0].created_at) / 1_000
@@ -1029,9 +1048,9 @@ class TranscriptModel:
     def measure(self, index: int) -> int:
         """Lay out an item, and return its height in lines.
 
-        Before that, the blocks that a folded turn hides are hidden. If the turn isn't folded, small
-        tool calls are grouped. In the view of what the language model sees, the blocks are replaced
-        by what it sees.
+        First, blocks in a folded turn are hidden. If the turn isn't folded, small tool calls are
+        grouped. If the view shows what the language model sees, the blocks are replaced by what it
+        receives.
         """
         turn = self.turn_at(index)
         is_hidden = turn is not None and not self._is_open(turn) and index not in self.rules
@@ -1083,7 +1102,7 @@ class TranscriptModel:
             return False
         before = self._cache.use(previous)
         if before is None and first.tight and (owner := self.owner_of(index)) is not None:
-            # The gap depends on the previous call, so the previous call must be loaded.
+            # Whether there is a gap depends on the previous call, so that call must be loaded.
             before = self.item(owner)
         if before is not None:
             shown = before.shown
@@ -1097,10 +1116,10 @@ class TranscriptModel:
         """Measure an item that has changed, and all items whose height depends on it.
 
         These are the items whose groups of tool calls have changed, and the next item, because the
-        changed item affects the gap before it.
+        empty line before it depends on the changed item.
         """
         self.measure(index)
-        # A call can change a group to which calls in earlier items belong.
+        # The changed item may contain a call that belongs to a group in earlier items.
         others = self._regrouped - {index}
         self._regrouped = set()
         for place in sorted(others):

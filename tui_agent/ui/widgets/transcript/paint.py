@@ -26,7 +26,8 @@ from tui_agent.ui.widgets.transcript.lines import ROW_GROUNDS, Line, StyledSpan,
 MARGIN: Final = 2
 """Width of the margin, in cells.
 
-One cell shows the context status, and one shows the bar of the focused block.
+One cell shows the context status (whether the model receives the entry), and one cell shows the bar
+of the focused block.
 """
 
 _RIGHT: Final = 1
@@ -119,7 +120,7 @@ class Palette(dict[str, Style]):
         classes = [f"{PREFIX}{name}" for name in key.split() if name in STYLES]
         style = self._widget.get_visual_style(*classes).rich_style
         if any(self._widget.get_component_styles(name).text_style.reverse for name in classes):
-            # Textual's visual styles omit reverse video.
+            # Textual's visual styles can't express reverse video.
             style += Style(reverse=True)
         if key == "focused":
             style = Style(bgcolor=style.bgcolor, bold=style.bold, reverse=style.reverse)
@@ -130,7 +131,7 @@ class Palette(dict[str, Style]):
 
 
 def value_in_style(key: str, begins: str) -> str | None:
-    """Return the text that follows the prefix ``begins`` in a style key; None without that prefix.
+    """Return the text that follows the prefix ``begins`` in a style key, or None if there is none.
 
     For example, the key ``link url:/a`` and the prefix ``url:`` give ``/a``.
     """
@@ -141,7 +142,7 @@ def value_in_style(key: str, begins: str) -> str | None:
 
 
 def text_width(width: int) -> int:
-    """Return how many cells of a row of ``width`` cells are left for the prefix, text and tail."""
+    """Return how many cells are left for prefix, text and tail in a row of ``width`` cells."""
     return max(width - MARGIN - _RIGHT, 1)
 
 
@@ -170,10 +171,10 @@ def paint(
     focused: str | None = None,
     highlights: Sequence[Highlight] = (),
 ) -> Strip:
-    """Return a line as a strip of ``width`` cells. The margin shows the line's context status.
+    """Return a line as a strip of ``width`` cells. A sign in the margin shows its context status.
 
-    If the line belongs to the focused block, ``focused`` is the text to show at the right edge,
-    provided that it fits. Otherwise, ``focused`` is None.
+    If the line belongs to the focused block, ``focused`` is the text to show at the right edge if
+    there is room for it. For other lines, ``focused`` is None.
     """
     ground = f" {line.fill}" if line.fill in ROW_GROUNDS else ""
     base = palette[f"text{ground}"]
@@ -207,7 +208,7 @@ def paint(
         segments.append(Segment(" " * (width - used), base))
         used = width
     if focused is not None:
-        # Diffs and code keep their own background.
+        # Diffs and code keep their own background color.
         tint = palette["focused"]
         tinted = []
         for text, own, _ in segments:
@@ -221,10 +222,10 @@ def paint(
 
 
 def offset_strip(line: Line, width: int, row_id: int) -> Strip:
-    """Return a line as an unstyled strip that contains the text offsets for Textual's selection.
+    """Return a line without styles, as a strip that contains the offsets for Textual's selection.
 
     ``row_id`` is the line's number in selections. The cells before the text have the offset of the
-    first character, so that the user can start a selection there.
+    first character, so that the user can also start a selection there.
     """
     segments: list[Segment] = []
     before = MARGIN + spans_width(line.prefix)
@@ -256,7 +257,7 @@ def style_at(line: Line, x: int, width: int) -> str:
 
 
 def text_index_at(line: Line, x: int) -> int:
-    """Return the index, in the line's text, of the character at the cell ``x``.
+    """Return the index of the character at the cell ``x`` in the line's text.
 
     Returns 0 for a cell before the text, and the length of the text for a cell after it.
     """
@@ -274,7 +275,7 @@ def selected_part(
 ) -> list[Highlight]:
     """Return the selected part of a line as a list with one highlight.
 
-    The list is empty if no part of the line is selected. ``y`` is the line's number in the
+    If no part of the line is selected, the list is empty. ``y`` is the line's number in the
     selection.
     """
     span = None

@@ -37,7 +37,8 @@ If the block is shorter, fewer lines are visible.
 class BlockPane(Viewport):
     """Shows blocks that the user can focus, fold and act on.
 
-    Posts the messages of messages.py when the user acts on a block. Never changes a session itself.
+    When the user acts on a block, the pane posts one of the messages in messages.py. It never
+    changes a session itself.
     """
 
     BINDINGS = [
@@ -68,7 +69,7 @@ class BlockPane(Viewport):
     def action_go_to(self, where: str) -> None:
         """Scroll to the start (``home``) or to the end (``end``) of the conversation.
 
-        At the end, the view follows new text.
+        At the end, the view scrolls along when new text is added.
         """
         at_end = where == "end"
         self.scroll_to_position(Position(len(self.model) if at_end else 0), follow=at_end)
@@ -110,7 +111,7 @@ class BlockPane(Viewport):
                 place = len(blocks) - 1
 
     def action_focus_message(self, step: int) -> None:
-        """Focus and show the next (1) or previous (-1) message of the user or the program."""
+        """Focus the next (1) or previous (-1) message of the user or the program and show it."""
         focused = self._focused_on_screen()
         if focused:
             start = focused[0]
@@ -126,7 +127,7 @@ class BlockPane(Viewport):
     def show_message(self, step: int) -> None:
         """Scroll to the user's next message (1) or previous message (-1).
 
-        If there is no such message, scroll to the end or the start of the conversation.
+        If there is none, scroll to the end or the start of the conversation.
         """
         place = self.top.index
         here = (self.top.index, self.top.line)
@@ -170,15 +171,15 @@ class BlockPane(Viewport):
     def _can_fold(self, target: tuple[int, Block] | None) -> bool | None:
         """Return True if the key for folding can fold the target block.
 
-        Returns None if the key does nothing. The key is then not typed into the prompt, as it would
-        be for False. If there is no target block, the key focuses a block and folds it.
+        Returns None, not False, if the key does nothing: after False, the key would be typed into
+        the prompt. If there is no target block, the key focuses a block and folds it.
         """
         if target is None or target[1].foldable:
             return True
         return None
 
     def _offers(self, index: int, block: Block, action: str) -> bool:
-        """Return True if a block offers an action to the user."""
+        """Return True if the user can choose the action on the block."""
         match action:
             case "compact":
                 return self._shows_entry(index, block)
@@ -188,7 +189,7 @@ class BlockPane(Viewport):
                 return action in block.actions
 
     def _shows_entry(self, index: int, block: Block) -> bool:
-        """Return True if the block shows a stored entry, not something that still runs."""
+        """Return True if the block shows a stored entry, and not something in progress."""
         return block.entry is not None or self.model.kinds[index] != LIVE
 
     def _target(self) -> tuple[int, Block] | None:
@@ -270,9 +271,9 @@ class BlockPane(Viewport):
     def fold_or_unfold(self, index: int, block: Block, fold: Fold | None = None) -> None:
         """Set the fold of a block. If ``fold`` is None, switch to the block's next fold.
 
-        The first line of the block stays at its position on the screen. If it wasn't visible, the
-        view scrolls to it. If fewer than `OPENED_ROWS` lines of an opened block are then visible,
-        the view scrolls further.
+        The first line of the block stays where it is on the screen. If it wasn't visible, the view
+        scrolls to it. If an opened block then shows fewer than `OPENED_ROWS` lines, the view
+        scrolls further.
         """
         if not block.foldable:
             return
@@ -288,7 +289,7 @@ class BlockPane(Viewport):
         self._keep_in_place(index, block)
         if block.fold is Fold.CLOSED:
             return
-        # If the block is at the bottom of the screen, too little of it may be visible.
+        # If the block is at the bottom of the screen, too little of it may be visible, so scroll.
         if isinstance(block, GroupBlock):
             last = block.members[min(OPENED_ROWS, len(block.members)) - 1]
             place = next(
@@ -317,7 +318,7 @@ class BlockPane(Viewport):
             self.scroll_to_position(self.top)
 
     def _request(self, index: int, block: Block, action: str) -> None:
-        """Fold or unfold a block, or post a message for any other action.
+        """Fold or unfold a block or, for any other action, post a message.
 
         The name of the action may be followed by a colon and the id of the entry to act on.
         """
@@ -341,10 +342,10 @@ class BlockPane(Viewport):
     def on_click(self, event: events.Click) -> None:
         """Focus the clicked block.
 
-        If a link or an action was clicked, follow the link or run the action.
+        If the click was on a link or an action, follow the link or run the action.
 
-        A double click selects a word, and a triple click selects the block. The click that ends the
-        selection of text with the mouse does nothing.
+        A double click selects a word, and a triple click selects the block. If the user has
+        selected text with the mouse, the click that ends the selection does nothing.
         """
         event.prevent_default()
         offset = event.get_content_offset(self)

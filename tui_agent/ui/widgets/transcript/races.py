@@ -38,11 +38,11 @@ STYLES: Final = {
     RunnerState.ERROR: "status-error",
     RunnerState.CUT_OFF: "status-warning",
 }
-"""Maps runner states to styles, for the conversation, the race screen and the session tree."""
+"""Maps the states of a race's agents to styles, which are used wherever the agents are shown."""
 
 
 def ranked(runners: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
-    """Return the runners of a race as pairs of a number, counted from 1, and the runner.
+    """Return the runners of a race, each with its number, counted from 1.
 
     If all runners have ended, the best one comes first. Otherwise, they are in the order of their
     numbers.
@@ -73,7 +73,7 @@ def race_cells(
 def race_block(entry: RaceEntry) -> MarkerBlock:
     """Return the block that shows a finished race.
 
-    The block is unfolded at first, so that the user sees how to continue.
+    It is unfolded at first, so that the user sees how to continue.
     """
     copied = "\n".join(race_text.entry_lines(entry))
     text = f"Race: {entry.preview}"

@@ -24,9 +24,9 @@ _TABLE: Final[dict[int, str | None]] = {
 }
 
 _UNSAFE: Final = frozenset(map(chr, _TABLE))
-"""The characters that `text` replaces.
+"""The characters that `text` replaces, as a set, because a set is faster to check.
 
-With a set, checking 10 MB takes 0.05 s. With a regular expression, it would take 4 s.
+Checking 10 MB with the set takes 0.05 s. With a regular expression, it would take 4 s.
 """
 
 _ESCAPE_SEQUENCE: Final = re.compile(
@@ -56,19 +56,21 @@ def text(value: str) -> str:
 def output(value: str) -> str:
     """Return a command's output as a terminal would show it, but sanitized and without colors.
 
-    Text is removed if the output itself overwrites it after a carriage return or a backspace.
+    If the output overwrites its own text after a carriage return or a backspace, that text is
+    removed.
     """
     if "\x1b" in value:
         value = _ESCAPE_SEQUENCE.sub("", value)
     if "\x08" in value:
         value = _BACKSPACED.sub("", value)
     if "\r" in value:
-        # Of the parts between carriage returns, only the last one that isn't empty stays visible.
+        # Carriage returns make the terminal overwrite a line, so only the last part that isn't
+        # empty stays visible.
         rows = (row.split("\r") for row in value.replace("\r\n", "\n").split("\n"))
         value = "\n".join(next(filter(None, reversed(parts)), "") for parts in rows)
     return text(value)
 
 
 def line(value: str) -> str:
-    """Return the sanitized text as one line, with line feeds and tabs replaced by spaces."""
+    """Return a text as one line. It is sanitized, and line feeds and tabs become spaces."""
     return text(value).replace("\n", " ").replace("\t", " ")

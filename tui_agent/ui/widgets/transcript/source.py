@@ -16,10 +16,10 @@ SizeOf = Callable[[Entry], int]
 """A function that returns the size of an entry, in tokens."""
 
 stored_size: Final[SizeOf] = attrgetter("tokens")
-"""Return the number of tokens that is stored with an entry."""
+"""Return the size stored with an entry, in tokens."""
 
 LIVE: Final = "live"
-"""The kind of items that are not entries, such as the answer that is being streamed."""
+"""The kind of items that aren't entries, such as the answer that is being streamed."""
 
 LIVE_ID: Final = 1 << 62
 """The id of the item that shows the answer being streamed.
@@ -46,7 +46,7 @@ class EntrySource:
     headers: Outlines
     """The ids, kinds and sizes of all entries."""
     load: Callable[[Sequence[int]], Sequence[Entry]]
-    """Returns the entries with the given ids, except unreadable ones.
+    """Returns the entries with the given ids, except for entries that can't be read.
 
     It must not block for long.
     """

@@ -1,6 +1,6 @@
 """Limits the processor time of regular expressions and parsers, because they block the screen.
 
-The limit uses SIGVTALRM and the process's virtual timer. No other code in the program may use
+The limit uses SIGVTALRM and the process's virtual timer, so no other code in the program may use
 these.
 """
 
@@ -19,8 +19,9 @@ class TooLongError(Exception):
 def limited(seconds: float) -> Iterator[None]:
     """Abort the ``with`` block after ``seconds`` of processor time.
 
-    The block can be aborted anywhere, which may leave the data that it changes inconsistent. There
-    is no limit outside the main thread. In nested blocks, only the outer limit applies.
+    Because the block can be aborted anywhere, the data that it changes may be inconsistent
+    afterwards. There is no limit outside the main thread. In nested blocks, only the outer limit
+    applies.
 
     Raises:
         TooLongError: the limit was exceeded, possibly during a single call of ``re``.

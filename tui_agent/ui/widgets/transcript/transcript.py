@@ -54,14 +54,14 @@ FLUSH_SECONDS: Final = 0.1
 MAX_FLUSH_SECONDS: Final = 0.25
 """Maximum time between two updates of streamed text, in seconds.
 
-It is used for text that arrives faster than `FAST_CHARS`.
+This applies to text that arrives faster than `FAST_CHARS`.
 """
 
 FAST_CHARS: Final = 1_500
-"""Number of characters per second above which streamed text is too fast to read."""
+"""Speed of streamed text, in characters per second, above which it is too fast to read."""
 
 FLUSH_SHARE: Final = 19
-"""The pause after an update of streamed text, as a multiple of the update's duration.
+"""The pause after an update of streamed text, as a multiple of the time that the update took.
 
 With this pause, updates use 5 % of a processor core. The pause is never shorter than
 `FLUSH_SECONDS` or longer than `MAX_FLUSH_SECONDS`.
@@ -72,9 +72,9 @@ SPINNER_SECONDS: Final = 0.25
 ELAPSED_SECONDS: Final = 1.0
 """Time between two updates of elapsed times if animations are turned off, in seconds."""
 MAX_REPEAT_DISTANCE = 64
-"""Number of the last items that are searched for the id of a new entry.
+"""Number of last items in which the id of a new entry is searched for.
 
-If the entry is already one of them, the new one is ignored.
+If one of them already shows the entry, the new entry is ignored.
 """
 
 
@@ -88,7 +88,7 @@ class Transcript(BlockPane, can_focus=True):
 
     FOCUS_ON_CLICK = False
     has_new: var[bool] = var(False, init=False)  # noqa: FBT003 - how Textual spells it
-    """Whether something was added below the visible lines since the user has scrolled up."""
+    """Whether something was added below the visible lines after the user scrolled up."""
 
     def __init__(self, *, clock: Callable[[], float] = perf_counter) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class Transcript(BlockPane, can_focus=True):
     # -- display
 
     def open(self, agent: ShownAgent) -> None:
-        """Show the entries of another agent's session, and forget the folds chosen by the user."""
+        """Show the session of another agent, and forget which folds the user has chosen."""
         self._agent = agent
         # Folds are stored by entry id, and entries of other sessions have the same ids.
         self.model.folds.clear()
@@ -114,7 +114,7 @@ class Transcript(BlockPane, can_focus=True):
         self.reopen()
 
     def reopen(self) -> None:
-        """Read the agent's entries again, and show them with the answer that is being streamed."""
+        """Load the agent's entries again, and show them with the answer that is being streamed."""
         if self._agent is not None:
             self.model.running = self._agent.running
             self.model.set_counter(self._agent.counter)
@@ -129,12 +129,13 @@ class Transcript(BlockPane, can_focus=True):
                 self.apply(AnswerDelta(live.text))
             for call in live.calls:
                 self.apply(call)
-            # Unless the agent was just opened, its characters were counted when they arrived.
+            # Don't count the characters of the streamed answer twice: unless the agent was just
+            # opened, they were counted when they arrived.
             self._feed.written = max(written, self._feed.written - written)
             self.show_activity(self._activity)
 
     def refresh_standings(self) -> None:
-        """Update the context statuses and the sizes of all entries.
+        """Update the context status (whether the model receives it) and the size of each entry.
 
         During a `together` block, the update is delayed until the end of the block.
         """
@@ -169,7 +170,7 @@ class Transcript(BlockPane, can_focus=True):
         self.update_view()
 
     def _leave_block(self) -> None:
-        """Remove the focus from the focused block, because the block may no longer exist."""
+        """Remove the focus from the focused block, which may no longer exist."""
         if self.focused_block is not None:
             self.focused_block = None
             self.post_message(messages.BlockFocused(None))
@@ -184,7 +185,10 @@ class Transcript(BlockPane, can_focus=True):
         return self.model.ids[self.top.index]
 
     def set_standings(self, found: Standings | None) -> None:
-        """Show the context statuses of the entries. If ``standings`` is None, hide them."""
+        """Show for each entry whether the model receives it.
+
+        If ``found`` is None, stop showing this.
+        """
         if found is self.model.standings:
             return
         for index in self.model.set_standings(found):
@@ -194,8 +198,8 @@ class Transcript(BlockPane, can_focus=True):
     def show_activity(self, describe: Callable[[int], str] | None) -> None:
         """Show an activity line with the text that ``describe`` returns.
 
-        ``describe`` is called with the number of characters that the model has written in this run.
-        If it is None, the activity line is removed.
+        ``describe`` receives the number of characters that the model has written in this run. If
+        ``describe`` is None, the activity line is removed.
         """
         self._activity = describe
         feed = self._feed
@@ -214,8 +218,7 @@ class Transcript(BlockPane, can_focus=True):
         """Show only what the model sees, or everything if ``model_text`` is None.
 
         ``model_text`` takes an entry's id and returns the text that the model receives for the
-        entry. The entry at the top of the view stays there, unless the view is at the end, where it
-        then stays.
+        entry. The view keeps the entry at its top. If the view is at the end, it stays at the end.
         """
         with self._same_place():
             self.model.show_model_view(model_text)
@@ -230,7 +233,11 @@ class Transcript(BlockPane, can_focus=True):
 
     @contextmanager
     def _same_place(self) -> Iterator[None]:
-        """Keep the top entry of the view in place, or stay at the end, while blocks change."""
+        """Keep the view's position while the ``with`` block changes blocks.
+
+        The entry at the top of the view stays there. If the view was at the end, it stays at the
+        end.
+        """
         anchor = self._anchor_id()
         yield
         self._leave_block()
@@ -247,7 +254,8 @@ class Transcript(BlockPane, can_focus=True):
                 self._feed.stream(event)
                 self._flush_soon()
             case EntryAppended(entry=entry):
-                # After the leaf moved, the path can contain entries whose events arrive only later.
+                # When the leaf has moved, the path may already contain entries whose events arrive
+                # later.
                 if isinstance(entry, UserEntry) and not self.following:
                     self.model.keep_turn_open(len(self.model) - 1)
                 if entry.id not in self.model.ids[-MAX_REPEAT_DISTANCE:]:
@@ -260,7 +268,7 @@ class Transcript(BlockPane, can_focus=True):
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Delay the layout until the ``with`` block ends, so that events in it share one layout."""
+        """Delay the layout until the ``with`` block ends, so that its events share one layout."""
         self._holds_changes = True
         try:
             yield
@@ -274,9 +282,9 @@ class Transcript(BlockPane, can_focus=True):
             self._show_changes()
 
     def show_notice(self, message: str) -> None:
-        """Replace the notice, which is a line that isn't an entry.
+        """Show a notice, which is a line that isn't an entry, instead of the previous one.
 
-        If the text is empty, remove it.
+        If the text is empty, remove the notice.
         """
         self._feed.notice(message)
         self._show_changes()
@@ -287,15 +295,15 @@ class Transcript(BlockPane, can_focus=True):
     def pause(self) -> float:
         """Number of seconds until streamed text may be shown again.
 
-        The number is 0 or negative if it may be shown now.
+        It is 0 or negative if streamed text may be shown now.
         """
         return self._next_flush - self._clock()
 
     def _flush_soon(self) -> None:
-        """Show the streamed text now, or when the pause after the last update has ended.
+        """Show the streamed text now, or at the end of the pause that follows each update.
 
-        Does nothing during a `together` block, because `together` calls this at the end of the
-        block.
+        Does nothing in a `together` block, because `together` calls this method when the block
+        ends.
         """
         if self._flushing.is_waiting or self._holds_changes:
             return
@@ -321,12 +329,11 @@ class Transcript(BlockPane, can_focus=True):
         self._next_flush = now + min(max(least, FLUSH_SHARE * (now - started)), MAX_FLUSH_SECONDS)
 
     def _show_changes(self) -> None:
-        """Lay out the items that have changed, and redraw.
+        """Lay out the items that have changed, and redraw them.
 
         Does nothing during a `together` block.
 
-        Sets `has_new` if the user has scrolled up and the conversation has grown below the visible
-        part.
+        Sets `has_new` if lines were added below the visible part, and the user has scrolled up.
         """
         if self._holds_changes:
             return
@@ -356,7 +363,7 @@ class Transcript(BlockPane, can_focus=True):
         self._run_spinner()
 
     def _keep_seen(self, row: Row, y: int) -> None:
-        """Keep the row at the view's line ``y`` in place, even if its item has grown above it."""
+        """Keep a row at the line ``y`` of the view, even if its item has grown above the row."""
         if row.index >= len(self.model) or row.block is None:
             return
         item = self.model.item(row.index)
@@ -373,7 +380,7 @@ class Transcript(BlockPane, can_focus=True):
     # -- the icon of running calls
 
     def _run_spinner(self) -> None:
-        """Run the timer for spinners and elapsed times while any is visible, otherwise stop it."""
+        """Start the timer if a spinner or an elapsed time is visible. Otherwise, stop the timer."""
         wanted = bool(self._spinning_rows())
         if wanted and self._spinner is None:
             moving = self.app.animation_level != "none"
@@ -419,7 +426,7 @@ class Transcript(BlockPane, can_focus=True):
         """Unfold blocks of an entry that hide a text, and return the lines that contain the text.
 
         The result contains line numbers in the entry's item. It is empty if the entry isn't part of
-        the conversation, or if all occurrences of the text are split by line breaks.
+        the conversation, or if every occurrence of the text is split by a line break.
         """
         if (index := self.model.index_of(entry_id)) is None:
             return []
@@ -427,7 +434,8 @@ class Transcript(BlockPane, can_focus=True):
         self.model.measured_height(index)
         for block in self._blocks_of(index, entry_id):
             self._open_group(block)
-            # Fold a block that doesn't contain the text again, as it was before.
+            # Unfold the block until the text is visible. If the block doesn't contain the text,
+            # restore its fold.
             before = block.fold
             while block.foldable and not self._lines_holding(block, query):
                 is_open = block.fold is Fold.FULL
@@ -436,7 +444,7 @@ class Transcript(BlockPane, can_focus=True):
                 if is_open:
                     break
         self.model.remeasure(index)
-        # Measuring may have replaced the blocks.
+        # When items are measured, their blocks may be replaced.
         item = self.model.item(index)
         found = []
         for block in self._blocks_of(index, entry_id):
@@ -455,7 +463,7 @@ class Transcript(BlockPane, can_focus=True):
             self.model.refold_group(block.group)
 
     def _blocks_of(self, index: int, entry_id: int) -> list[Block]:
-        """Return the blocks of an item that belong to an entry.
+        """Return the blocks in an item that show a given entry.
 
         If no block names this entry, returns all blocks of the item.
         """
@@ -480,14 +488,14 @@ class Transcript(BlockPane, can_focus=True):
             self._focus(index, block, scroll=False)
 
     def jump_to(self, entry_id: int) -> bool:
-        """Unfold whatever hides an entry, scroll to the entry, and focus it.
+        """Scroll to an entry and focus it. Unfold the group or turn that hides it, if any.
 
         If the entry isn't part of the conversation, does nothing and returns False.
         """
         index = self.model.index_of(entry_id)
         if index is None:
             return False
-        # For a compaction, jump to its horizontal rule.
+        # For a compaction, jump to its horizontal rule, which may be in another item.
         rules = self.model.rules.items()
         for at, ones in rules:
             if any(one.id == entry_id for one in ones):

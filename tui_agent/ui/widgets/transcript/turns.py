@@ -1,8 +1,8 @@
 """Finds finished turns, decides what a folded turn hides, and makes the line that replaces it.
 
-A turn begins with a message and ends with the last answer to it. The line stands for the work
-between the message and the answer. model.py decides which turns are folded, and stores the user's
-choices.
+A turn begins with a message and ends with the last answer to it. When a turn is folded, a single
+line represents the work between the message and the answer. model.py decides which turns are
+folded, and stores the user's choices.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -28,19 +28,19 @@ from tui_agent.ui.widgets.transcript.flows import MAX_TEXT_WIDTH
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, crop_spans
 
 FoldTurns = Literal["off", "work", "all"]
-"""What is hidden in a finished turn that is folded: nothing, the work, or also the last answer."""
+"""How much of a folded turn is hidden: nothing, the work, or also the last answer."""
 
 KEY: Final = "turn"
-"""The key of the block with the line that stands for a turn.
+"""The key of the block that shows a turn as a single line.
 
-The block is in the item of the message that began the turn.
+This block is in the item of the message that began the turn.
 """
 
 MAX_LOOKED_AT: Final = 200
-"""Maximum number of tool results that are read for the line of a turn, newest first."""
+"""Maximum number of tool results that are read, newest first, to make the line of a turn."""
 
 _NAMES: Final = 3
-"""Maximum number of files or tools that the line of a turn names."""
+"""Maximum number of files or tools that are named in the line of a folded turn."""
 
 _WORK: Final = frozenset({"assistant", "tool_result", "check", "user"})
 """Kinds of items that are entirely or partly hidden while their turn is folded."""
@@ -77,14 +77,14 @@ class TurnBlock(FoldingBlock):
     ) -> None:
         """``results`` returns the turn's tool results. ``seconds`` returns its duration in seconds.
 
-        Both are called each time the line is laid out.
+        Both functions are called each time the line is laid out.
         """
         super().__init__(KEY)
         self._calls = calls
         self._results = results
         self._seconds = seconds
         self.work_standing: Standing | None = None
-        """Context status of the turn's work. None if the status is not shown."""
+        """Whether the model receives the turn's work. None if this isn't shown."""
 
     @property
     def standing(self) -> Standing | None:
@@ -120,7 +120,7 @@ class TurnBlock(FoldingBlock):
 def work_summary(results: Sequence[Entry]) -> str:
     """Return a summary of tool calls, which names the changed files or else the tools used.
 
-    At most `_NAMES` files or tools are named. Returns “worked” if there is nothing to name.
+    At most `_NAMES` files or tools are named. If there is nothing to name, the summary is “worked”.
     """
     done = []
     for one in results:
@@ -146,7 +146,7 @@ def turn_at(kinds: Sequence[str], starts: Callable[[int], bool], index: int) -> 
     """Return the finished turn that contains the item at an index, or None if there is none.
 
     The newest turn doesn't count as finished. ``kinds`` are the kinds of all items. ``starts``
-    receives the index of an item of the kind ``user``, and returns whether this item begins a turn.
+    takes the index of an item of the kind ``user``, and returns whether this item begins a turn.
     """
     start = turn_start(kinds, starts, index)
     if start is None:
@@ -163,7 +163,7 @@ def turn_at(kinds: Sequence[str], starts: Callable[[int], bool], index: int) -> 
 
 
 def turn_start(kinds: Sequence[str], starts: Callable[[int], bool], index: int) -> int | None:
-    """Return the index of the message that began the turn of an item.
+    """Return the index of the message that began the turn to which an item belongs.
 
     Returns None before the first turn.
     """
@@ -174,14 +174,14 @@ def turn_start(kinds: Sequence[str], starts: Callable[[int], bool], index: int) 
 
 
 def is_hidden_entirely(turn: Turn, kinds: Sequence[str], index: int) -> bool:
-    """Return True if the item at ``index`` is hidden entirely while ``turn`` is folded."""
+    """Return True if no block of the item at ``index`` is shown while ``turn`` is folded."""
     return (
         turn.start < index < turn.end and index != turn.answer and kinds[index] in _WORK - {"user"}
     )
 
 
 def hide_blocks(turn: Turn, index: int, kind: str, blocks: Iterable[Block], how: FoldTurns) -> None:
-    """Hide the blocks of the item at ``index`` that its folded turn doesn't show.
+    """Hide the blocks of the item at ``index`` that aren't shown while its turn is folded.
 
     The user's messages, the rules of compactions and the reasons for failures stay visible. If
     ``how`` is "work", the text of the last answer stays visible, too.
@@ -195,7 +195,7 @@ def hide_blocks(turn: Turn, index: int, kind: str, blocks: Iterable[Block], how:
 
 
 def zero_hidden_heights(kinds: Sequence[str], heights: list[int]) -> None:
-    """Set the estimated heights of items that are probably hidden in finished turns to 0."""
+    """Set the estimated heights of items to 0 if a finished turn probably hides the items."""
     ended = answered = False
     for index in range(len(kinds) - 1, -1, -1):
         kind = kinds[index]

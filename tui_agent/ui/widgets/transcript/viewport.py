@@ -1,7 +1,7 @@
 """Draws the visible lines of a transcript, and keeps the scroll position when heights change.
 
 The viewport owns the model, the scroll position and the focused block. pane.py handles keys and the
-mouse, and transcript.py handles events. The viewport doesn't use Textual's own scrolling and
+mouse, and transcript.py handles events. The viewport replaces Textual's own scrolling and
 repainting, so that a change redraws only the lines that look different.
 """
 
@@ -56,7 +56,7 @@ In a selection, the number of an item's first line is the item's index multiplie
 
 _MAX_ROWS: Final = 50_000
 _NO_REGION: Final = Region(0, 0, 0, 0)
-"""An empty region that is used to request a repaint.
+"""An empty region, used to request a repaint before it is known which lines to paint.
 
 The lines to paint are chosen when the repaint happens.
 """
@@ -65,7 +65,10 @@ WORD: Final = re.compile(r"[\w./~@#%:+-]+|\S")
 
 
 def row_id(index: int, line: int) -> int:
-    """Return the number that identifies a line of the item at ``index`` in a selection."""
+    """Return the number that identifies a line in a selection.
+
+    ``line`` is the line's number in the item at ``index``.
+    """
     return index * ROW_SPAN + min(line, ROW_SPAN - 1)
 
 
@@ -95,8 +98,8 @@ def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[in
 def _thumb(page: float, extent: float, position: float) -> tuple[float, int, int]:
     """Return ``page``, and the start and the length of the scroll bar's thumb.
 
-    The arguments are in lines, whereas the start and the length are in eighths of a cell. Both are
-    0 if there is nothing to scroll. Textual's scroll bar computes them in the same way.
+    The arguments are in lines, and the start and the length are in eighths of a cell. Both are 0 if
+    there is nothing to scroll. Textual's own scroll bar uses the same computation.
     """
     if extent <= page:
         return page, 0, 0
@@ -108,8 +111,9 @@ def _thumb(page: float, extent: float, position: float) -> tuple[float, int, int
 class Appearance(NamedTuple):
     """Everything that determines how a visible line looks, except highlights.
 
-    If the line belongs to the focused block, ``focused`` is the text to show at the right edge,
-    which is "" for all lines but the first. Otherwise, ``focused`` is None.
+    If the line belongs to the focused block, ``focused`` is the text to show at the right edge. It
+    is "" for all lines of the block but the first. If the line belongs to another block,
+    ``focused`` is None.
     """
 
     line: Line
@@ -130,7 +134,7 @@ class Viewport(ScrollView):
     following: var[bool] = var(True, init=False)  # noqa: FBT003 - how Textual spells it
     """Whether the view stays at the end of the conversation when new text arrives."""
     query_text: reactive[str] = reactive("")
-    """The text to highlight wherever it is visible. Empty if there is none."""
+    """The text to highlight in all visible lines. Empty if there is none."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -138,20 +142,20 @@ class Viewport(ScrollView):
         self.top = Position(0)
         """The position of the line at the top of the view."""
         self.focused_block: tuple[int, str] | None = None
-        """The item's index and the key of the focused block. None if no block has the focus."""
+        """The focused block: the index of its item, and the block's key. None if there is none."""
         self._palette = Palette(self)
         self._strips: LRUCache[Appearance, Strip] = LRUCache(_KEPT_STRIPS)
         self._rows: list[Row] | None = None
         self._compared: dict[int, Appearance] = {}
-        """How each visible line looked when the lines were last compared."""
+        """How each visible line looked when the lines were last checked for changes."""
         self._painted: dict[int, Appearance | None] = {}
-        """How each visible line looked when it was last painted.
+        """How each visible line looked when it was last painted. None if the line had highlights.
 
-        None if the line had highlights.
+        A line that looks different now is painted again.
         """
         self._updating_view = False
         self._has_to_compare = False
-        """Whether `update_view` has been called since the lines were last compared."""
+        """Whether `update_view` was called after the lines were last compared."""
         self._painting = self._has_highlights = False
         self._prefetching = Later(self, self._prefetch)
 
@@ -168,8 +172,8 @@ class Viewport(ScrollView):
     def page_height(self) -> int:
         """Number of lines that the widget shows at once, according to its last layout.
 
-        ``scrollable_content_region`` can't be used here, because it would start another layout in
-        the middle of Textual's own layout, and Textual would then miss that the size has changed.
+        ``scrollable_content_region`` can't be used here. It would start another layout in the
+        middle of Textual's own layout, and Textual would then miss that the size has changed.
         """
         unused = self.styles.gutter.height + self.scrollbar_gutter.height
         return max(0, self.outer_size.height - unused)
@@ -177,7 +181,8 @@ class Viewport(ScrollView):
     def on_resize(self) -> None:
         aside = max(0, self.outer_size.width - MAX_COLUMN) // 2
         if self.styles.padding.left != aside:
-            # Centers the text on a wide screen. New padding doesn't always cause a resize event.
+            # Center the text on a wide screen. Then go on, because a change of the padding doesn't
+            # always cause another resize event.
             self.styles.padding = (0, aside)
         width = text_width(self.scrollable_content_region.width)
         if not self.page_height:
@@ -201,8 +206,8 @@ class Viewport(ScrollView):
     def update_view(self) -> None:
         """Measure the visible items, scroll to ``top`` or to the end, and redraw.
 
-        The view scrolls to the end if ``following`` is True. If there is no line at the position
-        ``top``, the nearest line is used. Does nothing before the widget has a size.
+        If ``following`` is True, the view scrolls to the end. If there is no line at the position
+        ``top``, the nearest line is used. Does nothing until the widget has a size.
         """
         if not self.page_height or self._updating_view:
             return
@@ -219,7 +224,7 @@ class Viewport(ScrollView):
     def _exchange_repaint_regions(self) -> Collection[Region]:
         """Return the regions that Textual must draw. Textual calls this just before it draws.
 
-        After a call of `update_view`, these include the lines that now look different from the
+        After a call of `update_view`, the regions include the lines that no longer look as on the
         screen.
         """
         if self._has_to_compare:
@@ -240,9 +245,9 @@ class Viewport(ScrollView):
         return changed
 
     def _apply(self) -> None:
-        """Set the scroll height and the scroll offset for ``top``, and update the scroll bar.
+        """Set the scroll height and the scroll offset from ``top``, and update the scroll bar.
 
-        This causes neither a layout nor a repaint of the conversation.
+        The conversation is neither laid out nor painted again.
         """
         extent = Size(self.scrollable_content_region.width, self.model.heights.total)
         offset = self.model.heights.offset(self.top.index) + self.top.line
@@ -256,7 +261,7 @@ class Viewport(ScrollView):
             self._updating_view = False
 
     def _update_scrollbar(self) -> None:
-        """Pass the scroll height and offset to the scroll bar, and redraw it if it has changed."""
+        """Pass the scroll height and offset to the scroll bar. If it has changed, redraw it."""
         page = self.page_height
         extent = self.virtual_size.height
         is_needed = extent > page
@@ -269,7 +274,8 @@ class Viewport(ScrollView):
             and self.show_vertical_scrollbar
             and shown == _thumb(page, extent, self.scroll_y)
         ):
-            # Set without a redraw. A later layout updates the bar's sizes, but not its position.
+            # Set the values without a redraw. A later layout updates the bar's sizes, but not its
+            # position.
             bar.set_reactive(ScrollBar.window_virtual_size, extent)
             bar.set_reactive(ScrollBar.position, self.scroll_y)
             return
@@ -295,7 +301,7 @@ class Viewport(ScrollView):
         return Position(index, line - lines)
 
     def _clamp(self, position: Position) -> Position:
-        """Return the position nearest to a given one that leaves no empty space below the end."""
+        """Return the position nearest to the given one that leaves no empty space below the end."""
         if not len(self.model):
             return Position(0)
         index = min(position.index, len(self.model) - 1)
@@ -315,7 +321,7 @@ class Viewport(ScrollView):
         return self._end_position()
 
     def _prefetch(self) -> None:
-        """Measure the items up to a page away, so that scrolling by a page needs no corrections."""
+        """Measure the items up to a page away, so that scrolling a page needs no corrections."""
         before = self.model.heights.total
         missing = self.page_height
         index = self.top.index - 1
@@ -333,8 +339,8 @@ class Viewport(ScrollView):
     def scroll_to_position(self, position: Position, *, follow: bool = False) -> None:
         """Scroll a position to the top of the view, or as close to the top as possible.
 
-        If ``follow`` is True, or if the end is then visible, the view stays at the end from then
-        on.
+        If ``follow`` is True, or if the end is visible after scrolling, the view then stays at the
+        end when text is added.
         """
         self.following = follow
         self.top = position
@@ -380,8 +386,8 @@ class Viewport(ScrollView):
     def render_lines(self, crop: Region) -> list[Strip]:
         """Paint the lines of the widget in the region ``crop``.
 
-        Sets a flag while painting, because Textual also calls ``render_line`` for another purpose,
-        which is to find the text offset under the mouse.
+        A flag is set while painting, because Textual also calls ``render_line`` to find the text
+        under the mouse.
         """
         self._painting = True
         self._has_highlights = bool(self.query_text or self.text_selection)
@@ -434,7 +440,8 @@ class Viewport(ScrollView):
             return Appearance(row.line)
         focused = None
         if self.has_focus and self.focused_block == (row.index, block.key):
-            # The block's first line shows the id of the entry, in the form that commands accept.
+            # The block's first line also shows the id of the entry, in the form that commands
+            # accept.
             entry_id = self.model.entry_of(row.index, block)
             focused = ""
             if row.block_line == 0 and entry_id < LIVE_ID:
@@ -446,8 +453,8 @@ class Viewport(ScrollView):
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """Return the selected text, and the line feed that separates it from other widgets' text.
 
-        If the selection has no start, it begins at the first visible line. If it has no end, it
-        ends at the last visible line. Returns None if no line is visible.
+        A selection without a start begins at the first visible line, and a selection without an end
+        stops at the last visible line. Returns None if no line is visible.
         """
         rows = self.visible_rows()
         if not rows:

@@ -1,1 +1,1 @@
-"""The session tree: a model of its rows, without side effects, and the widget that draws them."""
+"""The session tree: a model of its rows, without side effects, and a widget that draws them."""

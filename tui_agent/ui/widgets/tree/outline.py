@@ -1,9 +1,9 @@
 """Lays out the segments of a session tree as lines: their order, indentation and folds.
 
-A segment is a series of entries without a branch point. The code in this module has no side
-effects. Only branch points add indentation. The path consists of the entries from the root to the
-leaf. A long branch that isn't on the path is folded at first, which means that only its first row
-is shown, followed by a line with the number of hidden entries.
+A segment is a series of entries without a branch point. Only branch points add indentation. The
+path consists of the entries from the root to the leaf. A long branch that isn't on the path is
+folded at first, so that only its first row is shown, followed by a line with the number of hidden
+entries. The code in this module has no side effects.
 """
 
 from bisect import bisect_right
@@ -18,10 +18,13 @@ from tui_agent.ui.widgets.tree.rows import Filter, Rows, RowSpan, rows_of
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
 MAX_DEPTH = 12
-"""Maximum number of indentation levels that are drawn. Deeper lines show only their last levels."""
+"""Maximum number of indentation levels drawn. Deeper lines show only the innermost levels."""
 
 _MIN_FOLDED_ROWS = 3
-"""A branch that isn't on the path to the leaf is folded at first if it has this many rows."""
+"""Minimum number of rows of a branch that is folded at first.
+
+Only branches that aren't on the path to the leaf are folded.
+"""
 
 
 @dataclass(frozen=True)
@@ -29,15 +32,15 @@ class TreeOptions:
     """The user's choices for the session tree (filter, folds, unfolded groups), and entry labels.
 
     ``labels`` maps entry ids to labels. ``folds`` maps the id of a branch's first entry to whether
-    the user folded the branch. A branch that isn't in ``folds`` is folded if it isn't on the path
-    to the leaf and has at least `_MIN_FOLDED_ROWS` rows.
+    the user folded the branch. A branch that isn't in ``folds`` is folded by default if it isn't on
+    the path to the leaf and has at least `_MIN_FOLDED_ROWS` rows.
     """
 
     filter: Filter = Filter.DEFAULT
     labels: Mapping[int, str] = field(default_factory=dict)
     folds: Mapping[int, bool] = field(default_factory=dict)
     opened: frozenset[int] = frozenset()
-    """Ids of the first entries of unfolded groups.
+    """Ids of the first entries of the groups that are unfolded.
 
     An unfolded group shows a row for each of its tool calls.
     """
@@ -53,7 +56,7 @@ class TreeOptions:
 class LineKind(Enum):
     """What a line of the tree shows: an entry, tool calls, or the rest of a folded branch.
 
-    The rest of a folded branch is one line with the number of its hidden entries.
+    In the last case, the line shows the number of hidden entries.
     """
 
     ENTRY = "entry"
@@ -81,7 +84,7 @@ class TreeLine(NamedTuple):
 
     @property
     def active(self) -> bool:
-        """Whether the line's first entry is on the path to the leaf.
+        """Whether the line's first entry is on the path from the root of the tree to the leaf.
 
         It is always False for the line of a folded branch's hidden entries.
         """
@@ -92,8 +95,8 @@ class _Placed(NamedTuple):
     """A segment of the tree that has been laid out. ``start`` is the number of its first line.
 
     ``lead`` is the guide of the segment's first line, that is, the connecting lines to the left of
-    the content. ``rest`` is the guide of its other lines. ``head`` is the index of the first
-    segment of the same branch among all segments that are laid out.
+    the content. ``rest`` is the guide of its other lines. ``head`` is the index, in the list of
+    laid-out segments, of the first segment of the same branch.
     """
 
     segment: Segment
@@ -116,18 +119,18 @@ class _Placed(NamedTuple):
 class Outline:
     """The lines of a session's tree, laid out according to the user's options.
 
-    To create an outline, every entry is visited once. To find a line, a binary search is enough.
+    Creating an outline visits every entry once. Finding a line in it takes only a binary search.
     """
 
     def __init__(self, index: TreeIndex, view: TreeOptions, base: "Outline | None" = None) -> None:
-        """``base`` is an earlier outline of the session.
+        """``base`` is an earlier outline of the session, if any.
 
-        Its rows are reused if they still apply.
+        Its rows are reused where they still apply.
         """
         self.index = index
         self.view = view
         self.by_segment: list[Rows] = self._rows_from(base)
-        """The rows of each segment, whether it is folded or not."""
+        """The rows of each segment, no matter whether the segment is folded."""
         self._numbers: dict[int, list[int]] = {}
         if base is not None and self.has_rows_of(base):
             self._numbers = base._numbers  # noqa: SLF001 - another of the same class
@@ -137,14 +140,14 @@ class Outline:
         self._starts: list[int] = []
         self._place_of: dict[int, int] = {}
         self.total = 0
-        # For each segment, count its rows and all rows below it. Skip segments without rows.
+        # For each segment, count its rows and all rows below it. Leave out segments without rows.
         for segment in reversed(index.segments):
             for child in segment.children:
                 self._below[segment.number] += self._below[child.number]
                 self._shown[segment.number] += self._stand_ins(child)
         self._place()
         self.here = -1
-        """Number of the line with the leaf, or of the nearest line above it. -1 if none."""
+        """Number of the line that shows the leaf, or of the nearest line above it. -1 if none."""
         if index.leaf is not None and self.total:
             self.here = self.find(index.leaf)
 
@@ -224,14 +227,14 @@ class Outline:
     def _branches(
         self, segments: list[Segment], rest: str, head: int
     ) -> list[tuple[Segment, str, str, int]]:
-        """Return segments to lay out, last first, as (segment, first guide, other guides, head).
+        """Return the segments to lay out, last first: (segment, first guide, other guides, head).
 
-        A guide is the text with the connecting lines to the left of a line's content. The first
-        guide is for the segment's first line, and the others are for its other lines. ``rest`` is
-        the guide of the line above the segments. The head is -1 if a branch starts with the
-        segment.
+        A guide is the text to the left of a line's content, with lines that connect entries. The
+        first guide belongs to the segment's first line, the other guide to all its other lines.
+        ``rest`` is the guide of the line above the segments. The head is -1 if a branch starts with
+        the segment.
         """
-        # Branches of subagents are indented; the continuation of the path is not.
+        # Branches of subagents are indented. The segment that continues the path is not.
         beside = [segment for segment in segments if segment.is_subagent]
         ways = [segment for segment in segments if not segment.is_subagent]
         if len(ways) == 1 and (head >= 0 or not rest):
@@ -281,9 +284,9 @@ class Outline:
     def find(self, entry_id: int | None) -> int:
         """Return the number, from 0, of the line that shows an entry.
 
-        If the entry is hidden in a folded branch, this is the line that stands for the hidden
-        entries. If the filter hides the entry, it is the nearest line above the entry. Returns 0 if
-        there is no such entry.
+        If the entry is hidden in a folded branch, this is the line for the branch's hidden entries.
+        If the filter hides the entry, it is the nearest line above the entry. Returns 0 if there is
+        no such entry.
         """
         found = self.index.locate(entry_id)
         if found is None:
@@ -294,7 +297,7 @@ class Outline:
             placed = self._placed[place]
             row = bisect_right(placed.rows.firsts, offset) - 1
             if placed.is_folded:
-                # The line of a fold contains all entries below the first row.
+                # The second line of a folded branch stands for all entries below the first row.
                 return placed.start + (0 if row == 0 and offset <= placed.rows[0].last else 1)
             if row >= 0:
                 return placed.start + row
@@ -312,8 +315,7 @@ class Outline:
     def branch_point_above(self, y: int) -> int:
         """Return the number of the first line of the branch that contains the line ``y``.
 
-        If ``y`` is already that line, returns the number of the line with the branch point above
-        it.
+        If ``y`` is already that line, returns the number of the line from which the branch starts.
         """
         placed = self._placed[bisect_right(self._starts, y) - 1]
         head = self._placed[placed.head]
@@ -337,9 +339,9 @@ class Outline:
         return min(last + 1, self.total - 1)
 
     def revealing(self, entry_id: int) -> TreeOptions:
-        """Return options in which all branches that hide an entry are unfolded.
+        """Return options in which the branches that hide an entry are unfolded.
 
-        If nothing hides the entry, the current options object is returned. This outline doesn't
+        If no branch hides the entry, the current options object is returned. This outline doesn't
         change.
         """
         view = self.view
@@ -377,7 +379,7 @@ class Outline:
         return order
 
     def has_rows_of(self, other: "Outline") -> bool:
-        """Return True if both outlines have the same rows, no matter which rows are folded."""
+        """Return True if both outlines have the same rows, regardless of which are folded."""
         return self.by_segment is other.by_segment or (
             len(self.by_segment) == len(other.by_segment)
             and all(map(is_, self.by_segment, other.by_segment))
@@ -386,7 +388,7 @@ class Outline:
     def row_numbers(self, segment: Segment) -> list[int]:
         """Return the row number of each entry of a segment.
 
-        The number is -1 for an entry that the filter hides.
+        For an entry that the filter hides, the number is -1.
         """
         numbers = self._numbers.get(segment.number)
         if numbers is None:

@@ -1,7 +1,6 @@
-"""The preview on the session tree screen, which shows a row's entries as a conversation.
+"""The preview on the session tree screen, which shows the entries of a row as a conversation.
 
-It also shows facts about the entries: their ids, time, tokens, cost and the files that they
-changed.
+Above them, it shows the entries' ids, time, tokens and cost, and the files that they changed.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,10 +42,13 @@ MAX_ENTRIES = 40
 """Maximum number of entries shown for a group of calls, or searched for changed files."""
 
 _OPENED = 2
-"""Blocks are unfolded if the row has at most this many entries, such as a call and its result."""
+"""If a row has at most this many entries, the entries' blocks are unfolded.
+
+A tool call and its result are two entries.
+"""
 _FILES = 6
 _AFTER_CALLS = kinds(lambda kind: kind.follows_calls)
-"""Kinds of entries that may come between a tool call and the checkpoint with the call's changes."""
+"""Kinds of entries that may come between a tool call and the checkpoint of the files it changed."""
 
 
 def _shown_entries(session: "Session", ids: Sequence[int]) -> Sequence[Entry]:
@@ -85,8 +87,8 @@ class EntryPreview(Vertical):
     ) -> None:
         """Show the entries of a line of the session tree.
 
-        If the line is on the path to the leaf, also shows the context status of the entries. If
-        ``line`` is None, the preview is empty.
+        If the line is on the path to the leaf, the preview also shows whether the model receives
+        the entries. If ``line`` is None, the preview is empty.
         """
         headers = headers_of(index, line)
         self.facts.update(self._facts(headers, line))
@@ -149,9 +151,9 @@ class EntryPreview(Vertical):
     def _following(self, line: TreeLine) -> Sequence[Entry]:
         """Return the entries after a row that record which files the row changed.
 
-        For a user's message, these are the results and checkpoints of the message's turn, at most
-        `MAX_ENTRIES`. For tool calls and commands, they are the checkpoints that follow directly.
-        For the line that stands for a folded branch, there are none.
+        For a user's message, these are the tool results and checkpoints of the message's turn, at
+        most `MAX_ENTRIES`. For tool calls and commands, they are the checkpoints that follow
+        directly. For the line of a folded branch, there are none.
         """
         headers = line.segment.headers
         whole_turn = line.what is LineKind.ENTRY and headers[line.row.last].kind == "user"
@@ -173,9 +175,9 @@ class EntryPreview(Vertical):
 def headers_of(index: TreeIndex, line: TreeLine | None) -> Sequence[EntryHeader]:
     """Return the headers of a line's entries, oldest first, at most `MAX_ENTRIES`.
 
-    For an answer, these include the results of its tool calls. For the line that stands for a
-    folded branch, the result is only the newest entry of the branch. If ``line`` is None, the
-    result is empty.
+    For an answer, the results of its tool calls are included. For the line of a folded branch, only
+    the header of the newest entry in the branch is returned. If ``line`` is None, the result is
+    empty.
     """
     if line is None:
         return ()

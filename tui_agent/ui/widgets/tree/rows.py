@@ -2,7 +2,7 @@
 
 A segment is a series of entries without a branch point. A row shows one entry, or a group of
 successive tool calls with their results. The code in this module has no side effects. The branches
-of subagents and former attempts are left out by outline.py, not by this module.
+of subagents and former attempts at an answer are left out by outline.py, not by this module.
 """
 
 import re
@@ -20,17 +20,16 @@ _RESULT = ToolResultEntry.letter
 _CALL = f"{_RESULT}|{SILENT_CALL}(?={_RESULT})"
 
 _ROW = re.compile(f"((?:{_CALL})(?:{_CALL}|[{_QUIET}])*)|[^{_QUIET}]".encode())
-"""Matches a row in a string that has one letter for each entry.
+"""Matches one row of the tree in a string that contains one letter for each entry.
 
-A row is either a group of tool calls, which is then captured as group 1, or any other entry that
-has a row.
+A row is a group of tool calls (captured as group 1), or a single entry that isn't hidden.
 """
 
 
 class Filter(StrEnum):
     """Which entries have a row in the session tree.
 
-    Ctrl+O switches between the filters in this order.
+    Ctrl+O switches to the next filter, in this order.
     """
 
     DEFAULT = "default"
@@ -41,7 +40,7 @@ class Filter(StrEnum):
 
 
 class RowSpan(NamedTuple):
-    """A row, given by the offsets of its first and its last entry in the segment.
+    """A row of the tree, as the offsets of its first and its last entry in the segment.
 
     Both offsets are inclusive.
     """

@@ -1,7 +1,7 @@
 """Finds the rows of the tree that contain matching entries, in their order on the screen.
 
-The code in this module has no side effects. The session tree screen searches the store, and passes
-the ids of the matching entries.
+The session tree screen searches the session store, and passes the ids of the matching entries to
+this module. The code here has no side effects.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def hit_from(hits: Hits, outline: Outline, entry_id: int, step: int) -> int | No
     if place is None:
         return None
     rows = outline.by_segment[place[0].number]
-    # This is the row that contains the entry, or the nearest row above the entry.
+    # Find the row that contains the entry, or else the nearest row above the entry.
     row = bisect_right(rows.firsts, place[1]) - 1
     first = 0
     if row >= 0:
@@ -65,7 +65,7 @@ class Hits:
         self.hidden = 0
         """Number of matching entries that are hidden by the filter."""
         found: dict[int, list[int]] = {}
-        """The numbers of the rows with hits, by segment number.
+        """The row numbers of the hits, by segment number.
 
         Computing them takes 5 ms for 100,000 entries.
         """
@@ -97,7 +97,7 @@ class Hits:
     def number(self, place: tuple[Segment, int]) -> int:
         """Return the number of hits above an entry.
 
-        ``place`` contains the entry's segment and the entry's offset in this segment.
+        ``place`` is the entry's position: its segment, and the entry's offset in this segment.
         """
         segment, offset = place
         at = bisect_left(self._places, self._order.get(segment.number, 0))
@@ -111,8 +111,7 @@ class Hits:
     def entry(self, number: int) -> int | None:
         """Return the id of the last entry in the row of a hit, or None if there are no hits.
 
-        ``number`` is the number of the hit, from 0. Numbers below 0 or beyond the last hit wrap
-        around.
+        Hits are numbered from 0. A ``number`` below 0 or beyond the last hit wraps around.
         """
         if not self.total:
             return None

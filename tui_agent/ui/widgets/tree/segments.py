@@ -1,8 +1,8 @@
 """Divides the tree of a session into linear segments between branch points.
 
 The code in this module has no side effects, and needs only the headers of the entries. A tree of
-100,000 entries with 20 branches has about 40 segments. Layout is fast because only the rows are
-computed entry by entry.
+100,000 entries with 20 branches has about 40 segments. Layout is fast, because it works on
+segments, and only the rows are computed entry by entry.
 """
 
 from bisect import bisect_right
@@ -14,8 +14,8 @@ from tui_agent.session.skeleton import Headers
 class Segment:
     """Successive entries without a branch point between them.
 
-    ``count`` (the number of entries), ``tokens`` and ``cost`` are totals for the segment and all
-    segments below it. ``number`` is the segment's index among the tree's segments.
+    ``count`` (the number of entries), ``tokens`` and ``cost`` are totals for this segment and all
+    segments below it. ``number`` is the segment's index in the list of the tree's segments.
     """
 
     __slots__ = (
@@ -36,7 +36,7 @@ class Segment:
         self.number = number
         self.headers = headers
         self.pieces: list[slice] = []
-        """The positions of the segment's entries among the headers of all entries."""
+        """The segment's entries, as ranges of positions in the list of all entry headers."""
         self.parent = parent
         self.children: list[Segment] = []
         self.active = 0
@@ -48,11 +48,11 @@ class Segment:
         self.is_beside = False
         """Whether the segment belongs to a subagent's branch."""
         self.last = 0
-        """Id of the newest entry in the segment or below it, apart from branches of subagents."""
+        """Id of the newest entry in the segment or below it, not counting branches of subagents."""
 
     @property
     def key(self) -> int:
-        """Id of the segment's first entry, which doesn't change when entries are appended."""
+        """Id of the segment's first entry. It stays the same when entries are appended."""
         return self.headers.ids[0]
 
     @property
@@ -87,7 +87,9 @@ class TreeIndex:
         costs: Mapping[int, float] | None = None,
         calibrated: Callable[[int], int] = int,
     ) -> None:
-        """``costs`` maps entry ids to US dollars.
+        """Divide a session's tree into segments and compute their totals.
+
+        ``costs`` maps entry ids to US dollars.
 
         ``calibrated`` corrects a stored number of tokens.
 
@@ -98,7 +100,7 @@ class TreeIndex:
         self.segments: list[Segment] = []
         self.roots: list[Segment] = []
         self._starts: list[int] = []
-        """Positions, among the headers of all entries, at which the pieces of segments start."""
+        """Positions in the list of all headers at which the segments' ranges of entries start."""
         self._owners: list[Segment] = []
         self._cut()
         self._total(costs or {}, calibrated)
@@ -153,7 +155,7 @@ class TreeIndex:
             )
 
     def _branching(self, runs: Sequence[int], parents: Sequence[int | None]) -> set[int]:
-        """Return the positions of entries with several children, or with a subagent as a child."""
+        """Return the positions of entries with several children, or with a subagent's branch."""
         attached: dict[int, int] = {}
         for above in parents:
             if above is not None:

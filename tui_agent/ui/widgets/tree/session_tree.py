@@ -1,8 +1,8 @@
-"""The widget of the session tree: draws an outline's lines, moves the cursor, folds branches.
+"""The widget of the session tree: draws the lines of an outline, moves the cursor, folds branches.
 
-The widget owns the outline, which contains the user's options, and creates a new outline for each
-change. The screen around the widget does the search, and moves the leaf when the user has chosen an
-entry.
+The widget owns the outline, which contains the user's options. Each change of an option creates a
+new outline. The screen that contains the widget does the search, and moves the leaf when the user
+has chosen an entry.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ _STYLES: Final = (
     "status-idle",
 )
 _NO_STANDINGS: Final = Standings()
-"""The default of the context statuses, in which no status is known."""
+"""Context statuses to use when no status is known."""
 _NO_RUNNERS: Final[Mapping[int, RaceRunner]] = {}
 _MARK: Final = "• "
 _GROUP_KINDS: Final = frozenset(kinds(lambda kind: kind.follows_calls or kind is AssistantEntry))
@@ -51,7 +51,7 @@ _GROUP_KINDS: Final = frozenset(kinds(lambda kind: kind.follows_calls or kind is
 class SessionTree(LineList):
     """Shows the entries of a session as a tree. Posts messages, and never changes the session.
 
-    The cursor stays on its entry when branches are folded or entries are appended.
+    The cursor stays on its entry when branches are folded or entries are added.
     """
 
     COMPONENT_CLASSES = {f"line-list--{name}" for name in _STYLES}
@@ -73,8 +73,8 @@ class SessionTree(LineList):
         continue_from_here: bool
         """Whether to move to the entry itself, even if it is a message of the user.
 
-        Otherwise, a move to a user's message goes to the entry before the message, so that the user
-        can edit the message.
+        Otherwise, choosing a user's message moves to the entry before it, so that the user can edit
+        the message and send it again.
         """
 
     def __init__(
@@ -92,9 +92,9 @@ class SessionTree(LineList):
         self.standings = Standings()
         self._query: tuple[str, ...] = ()
         self._clicked: tuple[LineKind, int] | None = None
-        """Kind and entry of the line that was clicked last.
+        """The line clicked last, as its kind and entry. None if no line was clicked.
 
-        Both clicks of a double click must be on the same line.
+        A double click counts only if both clicks are on the same line.
         """
         self._texts = RowTexts(self.outline.index, {}, load, clock())
 
@@ -125,8 +125,8 @@ class SessionTree(LineList):
         """Show the tree of a session, and move the cursor to the entry with the id ``at``.
 
         If ``at`` is None, the cursor stays on its entry. ``labels`` maps entry ids to labels.
-        ``runners`` maps the id of the last entry of a branch to the runner of an active race that
-        works on the branch.
+        ``runners`` contains the agents of an active race, each by the id of the last entry in its
+        branch.
         """
         self.standings = standings
         line = self.line
@@ -251,7 +251,7 @@ class SessionTree(LineList):
     # -- search
 
     def show_hits(self, query: str, hits: Hits | None) -> None:
-        """Mark the rows with hits, and the words of ``query`` in them.
+        """Mark the rows that are hits of a search, and the words of ``query`` in them.
 
         ``hits`` is None if no search is active.
         """
@@ -283,7 +283,8 @@ class SessionTree(LineList):
         if line.what is LineKind.FOLD and event.chain == 1:
             self.action_open()
         elif event.chain == 2 and self._clicked == before:
-            # If the first click unfolded a branch, another line is here now, which isn't chosen.
+            # If the first click unfolded a branch, another line is here now, and it must not be
+            # chosen.
             self.action_choose()
 
     # -- drawing
@@ -320,9 +321,10 @@ class SessionTree(LineList):
         return spread([run for run in spans if run[0]], tail, width - 2)
 
     def _marked(self, spans: list[StyledSpan]) -> list[StyledSpan]:
-        """Return the spans of a row, with the search words in the style ``match``.
+        """Return the spans of a row with the search words highlighted (in the style ``match``).
 
-        If the text contains none of the search words, the whole last span has that style.
+        If no search word occurs in the row, the entry matched elsewhere, and the last span is
+        highlighted.
         """
         found = []
         marked = []
@@ -337,7 +339,7 @@ class SessionTree(LineList):
 
 
 def standing_of(line: TreeLine, standings: Standings) -> Standing:
-    """Return the context status of the entry on a line.
+    """Return the context status of a line's entry, that is, whether the model receives the entry.
 
     The status is ``UNSENT`` if the entry isn't on the path to the leaf. For a group of calls,
     `together` combines the statuses of the results.

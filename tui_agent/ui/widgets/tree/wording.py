@@ -1,7 +1,7 @@
 """Makes the texts of the tree's rows, one line per row, as styled spans.
 
-An entry is loaded only if its header lacks what the row shows. The icons of tool results are
-cached.
+An entry is loaded only if its header doesn't contain what the row shows. The icons of tool results
+are cached.
 """
 
 import re
@@ -37,7 +37,7 @@ HERE_MARK = "◀ here"
 
 _HEADING = re.compile(r"^#+\s+\S+\s+")
 _MENTION = re.compile(r'(?<!\w)@(?:"[^"]*/([^"/]+)"|/[^\s"]*/([^\s"/]+))')
-"""Matches a mention of a file with its path, for which the row shows only the file's name."""
+"""Matches a mention of a file with its path. The row shows only the file's name instead."""
 _PATH = re.compile(r"^\S*/(\S+)$")
 
 
@@ -58,7 +58,10 @@ class RowTexts:
     _icons: dict[int, StyledSpan] = field(default_factory=dict)
 
     def text(self, line: TreeLine, room: int) -> list[StyledSpan]:
-        """Return the text of a row, cut to ``room`` cells. The texts of `tail` aren't included."""
+        """Return the text of a row, cut to ``room`` cells, without the texts at its right edge.
+
+        The texts at the right edge are returned by `tail`.
+        """
         if line.what is LineKind.FOLD:
             return [(crop(self._fold(line), room), "faint")]
         header = line.segment.headers[line.row.last]
@@ -74,8 +77,9 @@ class RowTexts:
         return spans
 
     def tail(self, line: TreeLine, width: int, *, is_here: bool) -> list[StyledSpan]:
-        """Return the texts at the right edge: labels, runner, branch size, time, mark of the leaf.
+        """Return the texts at the right edge of a row.
 
+        They are labels, the runner, the size of the branch, the time, and the mark of the leaf.
         ``width`` is the width of the whole row, in cells. If the row is narrow, some of these texts
         are left out.
         """
@@ -106,9 +110,9 @@ class RowTexts:
         return parted
 
     def _runner(self, line: TreeLine, width: int) -> list[StyledSpan]:
-        """Return the state of the race's runner whose branch ends in this line, in a list.
+        """Return a list with the state of the runner whose branch ends in this line.
 
-        The list is empty if there is no such runner.
+        A runner is one of the agents in a race. The list is empty if there is no such runner.
         """
         ids = line.segment.headers.ids[line.row.first : line.row.last + 1]
         is_fold = line.what is LineKind.FOLD
@@ -144,7 +148,7 @@ class RowTexts:
         return [self.labels[entry_id] for entry_id in ids if entry_id in self.labels]
 
     def _is_in(self, entry_id: int, line: TreeLine) -> bool:
-        """Return True if an entry is in a line's segment, or in a segment below it."""
+        """Return True if an entry is in the segment of a line, or in a segment below that one."""
         found = self.index.locate(entry_id)
         segment = None
         if found is not None:
@@ -278,7 +282,7 @@ def _short_mention(found: re.Match[str]) -> str:
 
 
 def _call(text: str) -> str:
-    """Return a call's tool and title. If the title is a path, only the file's name is kept."""
+    """Return a tool call's tool and title. If the title is a path, only the file's name is kept."""
     tool, _, title = text.partition(" ")
     found = _PATH.match(title)
     if found:
