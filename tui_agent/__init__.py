@@ -6,7 +6,7 @@ they are loaded on first use.
 
 from tui_agent.version import __version__ as __version__
 
-TYPE_CHECKING = False  # importing it from typing would take as long as the rest of this module
+TYPE_CHECKING = False  # importing the constant from typing takes as long as the whole module
 if TYPE_CHECKING:
     from tui_agent.library import *  # noqa: F403 - library.py has the list
 
@@ -17,7 +17,7 @@ def __getattr__(name: str) -> object:
     # Python itself looks up attributes such as ``__path__`` in every module.
     if name.startswith("__") and name != "__all__":
         raise AttributeError(name)
-    # A submodule that is not imported yet is not an attribute.
+    # Python imports a submodule only if this function raises AttributeError for its name.
     if name != "__all__" and find_spec(f"{__name__}.{name}") is not None:
         raise AttributeError(name)
     from tui_agent import library

@@ -19,19 +19,19 @@ USER_FILE = ".claude/settings.json"
 PROJECT_FILES = (".claude/settings.json", ".claude/settings.local.json")
 
 _UNSETTABLE = LazyPattern("[\0\ud800-\udfff]")
-"""Characters that an environment variable can't contain."""
+"""Matches characters that an environment variable can't contain."""
 
 ListName = Literal["allow", "ask", "deny"]
 
 
 @frozen
 class ClaudeSettings:
-    """One ``settings.json`` file of Claude Code. The properties are the settings used by this program."""
+    """A ``settings.json`` file of Claude Code. The properties are the settings used here."""
 
     file: ForeignFile
 
     def rules(self, name: ListName) -> Iterator[str]:
-        """Yield the permission rules of the list ``name``, unparsed."""
+        """Yield the permission rules in the list ``name``, as unparsed text."""
         return _texts(self.file.section("permissions").get(name))
 
     @property
@@ -57,10 +57,10 @@ class ClaudeSettings:
         return list(_texts(self.file.section("permissions").get("additionalDirectories")))
 
     def acting(self) -> Iterator[tuple[str, str, str]]:
-        """Yield (kind, name, effect) for each setting that, in a project, needs the user's trust.
+        """Yield the settings that need the user's trust if they are in a project's file.
 
-        These are the allow rules, additional directories, environment variables and hooks. All three
-        values are texts for the user.
+        Each is a tuple of kind, name and effect, which are texts for the user. These settings are
+        the allow rules, additional directories, environment variables and hooks.
         """
         for rule in self.rules("allow"):
             yield "permission rule", rule, "allow"
@@ -74,7 +74,7 @@ class ClaudeSettings:
 
 
 def user_settings(home: Path) -> Iterator[ClaudeSettings]:
-    """Yield the machine's settings for all users, then the user's own; missing files are skipped."""
+    """Yield the settings for all users of the machine, then the user's own; skip missing files."""
     managed = Path(MANAGED, "managed-settings.json")
     for file in (read_foreign(managed, managed.as_posix()), read_of_user(home, USER_FILE)):
         if file is not None:
@@ -94,7 +94,10 @@ def project_settings(project: Path, folder: Path) -> Iterator[ClaudeSettings]:
 
 
 def effect_of_hook(row: Mapping[str, Any]) -> str:
-    """Describe to the user what a hook does: ``runs COMMAND`` or ``asks the small model: QUESTION``."""
+    """Return a phrase that tells the user what a hook does.
+
+    The phrase is ``runs COMMAND`` or ``asks the small model: QUESTION``.
+    """
     if question := row.get("prompt"):
         return f"asks the small model: {question}"
     return f"runs {row.get('command') or row.get('url') or row.get('type')}"
@@ -110,7 +113,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def hook_rows(groups: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the hooks of one event; ``groups`` is the event's value in Claude Code's settings.
+    """Yield the hooks for one event; ``groups`` is the event's value in Claude Code's settings.
 
     Anything that is not an object is skipped.
     """

@@ -1,6 +1,6 @@
 """Finds the words of a shell command that may be names of files.
 
-Each word is found as it is written and as a shell reads it: without quotes and backslashes, with
+Each word is found as it is written, and as a shell reads it: without quotes and backslashes, with
 variables, braces and ``~`` replaced. Parts of a word count as words, too, such as the path in
 ``--file=PATH`` or ``HOST:PATH``. A name that a command puts together in another way is not found.
 """
@@ -15,7 +15,7 @@ from itertools import islice
 from tui_agent.lazy import LazyPattern
 
 _MAX_EXPANDED = 64
-"""Maximum number of words to which a word with braces is expanded. Further words are ignored."""
+"""Maximum number of words that the braces in one word expand to. Further words are ignored."""
 _MAX_LENGTH = 4096
 """Maximum length, in characters, of a word whose braces are expanded. No path is longer."""
 
@@ -27,12 +27,12 @@ _BRACES = LazyPattern(r"\{([^{}]*,[^{}]*)\}")
 _SEPARATORS = LazyPattern(r"[=@:,]")
 _JOINED_OPTION = LazyPattern(r"-[A-Za-z](?=[^-=])")
 _MOVES = LazyPattern(r"cd|pushd|-[A-Za-z]*C|--directory|--chdir")
-"""Matches a word, such as ``cd``, that is followed by the directory in which a command, or the rest
-of the line, runs."""
+"""Matches a word, such as ``cd``, after which a directory is named. The command, or the rest of the
+line, runs in this directory."""
 
 
 def words_of(command: str, variables: Mapping[str, str]) -> dict[str, None]:
-    """Return the words of a command line that may be names of files, in no particular order.
+    """Return all words of a command line that could be names of files, in no particular order.
 
     ``variables`` are those of the command's environment. A variable that is not among them has its
     default (``${NAME:-default}``), or is empty.
@@ -41,16 +41,16 @@ def words_of(command: str, variables: Mapping[str, str]) -> dict[str, None]:
     found = [*_WORD.findall(command), *_WORD.findall(expanded), *_as_a_shell(expanded)]
     words: dict[str, None] = {}
     for word in found:
-        # The braces may have been in quotes, and then they belong to the name.
+        # Also keep the word with its braces: in quotes, they belong to the file's name.
         for text in (word, *islice(_without_braces(word), _MAX_EXPANDED)):
             words |= dict.fromkeys(parts_of(text))
     return words
 
 
 def directories_moved_to(command: str, variables: Mapping[str, str]) -> Iterator[str]:
-    """Yield the directories to which a command line changes, as written, but with ``~`` replaced.
+    """Yield the directories that a command line changes to, as written, but with ``~`` replaced.
 
-    They follow ``cd``, ``pushd``, or an option such as ``-C``.
+    These are the words after ``cd``, ``pushd``, or an option such as ``-C``.
     """
     before = ""
     for word in _as_a_shell(_expanded(command, variables)):
@@ -63,10 +63,10 @@ def directories_moved_to(command: str, variables: Mapping[str, str]) -> Iterator
 
 
 def parts_of(word: str) -> list[str]:
-    """Return the texts in a word that may be paths, with ``~`` at their start replaced.
+    """Return the word and the parts of it that may be paths.
 
-    These are the whole word, its parts between ``=``, ``@``, ``:`` and ``,``, and the value joined
-    to a one-letter option.
+    The parts are those between ``=``, ``@``, ``:`` and ``,``, and the value joined to a one-letter
+    option. A ``~`` at the start of each is replaced.
     """
     found = [word, *_SEPARATORS.split(word)]
     if option := _JOINED_OPTION.match(word):
@@ -79,7 +79,7 @@ def _at_home(text: str) -> str:
 
 
 def _expanded(command: str, variables: Mapping[str, str]) -> str:
-    """Return a command line with its variables replaced by their values or defaults."""
+    """Return a command line in which each variable is replaced by its value or default."""
 
     def value_of(match: re.Match[str]) -> str:
         return variables.get(match["braced"] or match["plain"]) or match["default"] or ""
@@ -88,7 +88,7 @@ def _expanded(command: str, variables: Mapping[str, str]) -> str:
 
 
 def _as_a_shell(command: str) -> list[str]:
-    """Return the words of a command line with quotes and backslashes removed.
+    """Return the words that a shell would find in a command line, without quotes and backslashes.
 
     A shell refuses a line with an unclosed quote; of such a line, returns only the words before the
     word with that quote.
@@ -103,9 +103,9 @@ def _as_a_shell(command: str) -> list[str]:
 
 
 def _without_braces(word: str) -> Iterator[str]:
-    """Yield the words to which a shell expands a word with braces.
+    """Yield the words to which a shell expands the braces in a word, such as ``a{b,c}``.
 
-    Without braces, yields the word itself.
+    If the word has no braces, yields the word itself.
     """
     waiting = [word]
     while waiting:

@@ -89,7 +89,8 @@ _NOT_SETTINGS = {
     "TUI_AGENT_DEBUG",
     "TUI_AGENT_DETACHED",
 }
-"""Environment variables that begin with the settings' prefix but have another purpose."""
+"""Environment variables that begin with the same prefix as those for settings, but have another
+purpose."""
 
 _FORMER = {"host.keep_warm"}
 """Settings of earlier versions that no longer have an effect. They are ignored without a warning."""
@@ -101,7 +102,7 @@ _INSTEAD_OF_VALUES = {
     ): "yolo runs everything without asking, so you choose it at each start: tui-agent --mode yolo. "
     f"To never be asked, in any session: {NEVER_ASK}",
 }
-"""Advice to add to the error for a value that is not accepted, by key and value."""
+"""Advice that is added to the error message if a setting is given this value, by key and value."""
 _OTHER_NAMES = {
     "compaction.enabled": "compaction.auto",
     "compaction.prune": "prune",
@@ -109,17 +110,20 @@ _OTHER_NAMES = {
     "compaction.reserveTokens": "compaction.reserved",
     "autoCompactEnabled": "compaction.auto",
 }
-"""This program's name for a setting, by its name in OpenCode, Pi or Claude Code."""
+"""The names of settings in OpenCode, Pi or Claude Code, with the name of the same setting in this
+program."""
 
 _MAX_SUGGESTIONS = 3
 _MISTYPED = 0.8
-"""Minimum similarity (0 to 1) at which an unknown name is probably a misspelling of a known one."""
+"""Minimum similarity (0 to 1) between a known name and an unknown name at which the unknown one is
+probably a misspelling."""
 _ALIKE = 0.7
-"""Minimum similarity (0 to 1) at which a known name is suggested for an unknown one."""
+"""Minimum similarity (0 to 1) between an unknown name and a known name that is suggested
+instead."""
 _MIN_BEGINNING = 3
 """Minimum length, in characters, at which an unknown name is taken for the beginning of a known one."""
 _ANY = "NAME"
-"""Stands for the name of a model, provider or server in a setting's key."""
+"""Stands for a name that the user chooses, of a model, provider or server, in a setting's key."""
 
 _EXPECTED = {
     "tuple_type": 'a list, such as ["one", "two"]',
@@ -138,16 +142,18 @@ _EXPECTED = {
 """Descriptions of what a setting accepts, by the type of pydantic's error."""
 
 MAX_TOLD = 8
-"""Maximum number of invalid values that one message names."""
+"""Maximum number of invalid values that a single error message names."""
 
 _UNION_MEMBERS = {"bool", "str", "int", "float"}
-"""Type names that pydantic appends to the key in an error if a value may have several types."""
+"""Names of types. If a value may have several types, pydantic appends one of these names to the key
+in an error."""
 
 
 class WhenGiven:
     """Annotation of a field whose validator is built only when the field is given a value.
 
-    Building the validators of all tables takes 10 ms, and most files set only a few.
+    This saves time, because building the validators of all tables takes 10 ms, and most files set
+    only a few of them.
     """
 
     @classmethod
@@ -156,7 +162,7 @@ class WhenGiven:
 
 
 class CheckpointSettings(BaseModel):
-    """``[checkpoints]``: snapshots of the files that the agent changes, so that they can be restored."""
+    """``[checkpoints]``: snapshots of changed files, from which the files can be restored."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -190,7 +196,10 @@ class MemorySettings(BaseModel):
 
 
 class ConfigError(UserFacingError):
-    """The configuration has a mistake; the message names the file, the setting and what is accepted."""
+    """Raised when the configuration has a mistake.
+
+    The message names the file, the setting and what is accepted.
+    """
 
 
 class UiSettings(BaseModel):
@@ -259,7 +268,7 @@ class UiSettings(BaseModel):
 
 
 class OtherPrograms(BaseModel):
-    """``[other_programs]``: other programs whose files are not used; ``tui-agent adopt`` lists the files."""
+    """``[other_programs]``: programs whose files are ignored. ``tui-agent adopt`` lists them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -271,7 +280,7 @@ class OtherPrograms(BaseModel):
 
 
 class AddOnSettings(BaseModel):
-    """``[add_ons]``: installed packages that add tools."""
+    """The table ``[add_ons]``: settings for installed packages that add tools."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -296,7 +305,7 @@ class OwnProjectSettings(BaseModel):
 
 
 class BudgetSettings(BaseModel):
-    """``[budget]``: how much may be spent before the program asks whether to continue."""
+    """``[budget]``: the costs at which the program asks whether to continue."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -315,7 +324,7 @@ class BudgetSettings(BaseModel):
 
 
 class Config(BaseModel):
-    """Every setting of the program."""
+    """All settings of the program, as one model."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -439,14 +448,17 @@ class Config(BaseModel):
         )
 
     def preset_effort(self, model: str) -> Effort | None:
-        """Return the effort configured for a model, or else for all models; None for the model's default."""
+        """Return the effort configured for a model, or else for all models.
+
+        None means the model's own default.
+        """
         own = self.models.get(model)
         return (own.effort or own.reasoning_effort if own is not None else None) or self.effort
 
 
 @frozen
 class LoadedConfig:
-    """A configuration, with the origin of each value and warnings for the user.
+    """A configuration, with the origin of each value, and warnings to show to the user.
 
     ``path`` is the user's file. ``origins`` contains the origin of each value by dotted key, except
     for values left at their default.
@@ -457,10 +469,10 @@ class LoadedConfig:
     origins: dict[str, Origin] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     project_permissions: dict[str, str | dict[str, str]] = field(default_factory=dict)
-    """The ``[permissions]`` table of the project's settings file."""
+    """The table ``[permissions]`` in the settings file of the project."""
 
     def origin(self, key: str) -> Origin:
-        """Return where a dotted key was set; "default" if nowhere.
+        """Return where the setting with a dotted key was set; "default" if nowhere.
 
         For a table, returns where one of its values was set.
         """
@@ -481,7 +493,7 @@ def load_config(
     *,
     project: Path | None = None,
 ) -> LoadedConfig:
-    """Load and merge the user's file, a trusted project's file, the environment and flags.
+    """Load the user's settings, and merge them with the project's, the environment's and the flags.
 
     ``path`` is the user's file, by default `config_path`. ``environ`` is by default the process's
     environment. ``flags`` are nested tables. ``project`` is the settings file of a project that the
@@ -541,7 +553,7 @@ def load_config(
             warnings.append(_unknown(path, keys))
     warnings += [_unknown_variable(keys) for keys in _unknown_in(environ)]
     for name in unknown:
-        # An unknown setting has no effect, so it has no origin.
+        # An unknown setting is ignored, so no origin is shown for it.
         origins.pop(name, None)
     holds_key = os.name == "posix" and any(key[-1] == "api_key" for key, _value in _leaves(own))
     if holds_key and path.stat().st_mode & 0o077:
@@ -572,7 +584,7 @@ def _project_table(project: Path) -> tuple[Table, tuple[str, ...]]:
 
 
 def _without_users(model: type[BaseModel], table: Table) -> Table:
-    """Return a project's settings without the settings that only the user may set."""
+    """Return a project's settings, except those that only the user may set."""
     left: Table = {}
     for key, value in table.items():
         info = model.model_fields.get(key)
@@ -587,9 +599,10 @@ def _without_users(model: type[BaseModel], table: Table) -> Table:
 
 
 def _tighten(brought: Table) -> list[str]:
-    """Remove the project's sandbox settings from its table, except those that make the sandbox stricter.
+    """Remove the project's sandbox settings from its table.
 
-    Returns the names of the settings removed, without ``mode`` if it was ``auto``.
+    Settings that make the sandbox stricter stay. Returns the names of the removed settings, except
+    ``mode`` if its value was ``auto``.
     """
     held = brought.pop("sandbox", {})
     settings = as_dict(held)
@@ -607,7 +620,7 @@ def _tighten(brought: Table) -> list[str]:
 
 
 def _ready_to_merge(own: Table, brought: Table) -> Table:
-    """Return a project's settings (``brought``), ready to be merged over the user's (``own``).
+    """Prepare a project's settings (``brought``) for merging them over the user's (``own``).
 
     The project's hooks are added after the user's. An MCP server of the project is left out if the
     user has one with the same name. All of the project's hooks and servers are marked to run in the
@@ -632,7 +645,7 @@ def _ready_to_merge(own: Table, brought: Table) -> Table:
 
 
 def read_table(path: Path) -> Table:
-    """Return the raw contents of a settings file; empty if there is no file.
+    """Read a settings file and return its raw contents; empty if the file doesn't exist.
 
     Raises:
         ConfigError: the file is not valid TOML or can't be read.
@@ -663,7 +676,7 @@ def _parsed(path: Path, read: Callable[[], bytes]) -> Table:
 
 
 def environment_table(environ: Mapping[str, str]) -> Table:
-    """Return the settings in ``TUI_AGENT_*`` variables as a nested table; other variables are ignored.
+    """Return the settings in ``TUI_AGENT_*`` variables as a nested table; ignore other variables.
 
     ``__`` in a variable's name separates tables and keys. Values are TOML or plain text. Raises
     ConfigError if a variable sets a key of a table to which an earlier variable gave a plain value.
@@ -683,9 +696,9 @@ def _keys_of(variable: str) -> list[str]:
 
 
 def parse_value(text: str) -> Any:
-    """Return the value of a text in TOML, such as ``true``.
+    """Parse a text as a TOML value, such as ``true``.
 
-    Returns the text itself if it is not TOML.
+    Returns the text itself if it is not valid TOML.
     """
     try:
         return tomllib.loads(f"value = {text}")["value"]
@@ -715,7 +728,8 @@ def set_value(key: str, value: Any, path: Path | None = None) -> LoadedConfig:
         _put(table, keys, value)
     known, unknown = split_known(Config, table)
     for name in unknown:
-        # The key is in an unknown table, or its value is a table with an unknown key.
+        # Either the key is in an unknown table, or its value is a table that contains an unknown
+        # key.
         shared = min(len(name), len(keys))
         if value is not None and list(name[:shared]) == keys[:shared]:
             raise _no_setting(name)
@@ -752,8 +766,8 @@ def split_key(key: str) -> list[str]:
 def get_value(loaded: LoadedConfig, key: str) -> Any:
     """Return the value of a dotted key; for a table of settings, a dict of its values except None.
 
-    Returns None for a name that is missing in a table whose keys the user chooses, such as
-    ``models`` or ``keys``.
+    Returns None if the key contains a name chosen by the user, as in ``models`` or ``keys``, and
+    the table has no such name.
 
     Raises:
         ConfigError: there is no such setting.
@@ -772,7 +786,7 @@ def get_value(loaded: LoadedConfig, key: str) -> Any:
 
 
 def _settings_in(table: BaseModel) -> set[str]:
-    """Return the names of a table's fields that users can set."""
+    """Return the names of the fields in a settings table that users can set."""
     return {name for name, info in type(table).model_fields.items() if not is_fixed(info)}
 
 
@@ -796,7 +810,7 @@ def _put(table: Table, keys: list[str], value: Any) -> None:
 
 
 def _remove(table: Table, keys: list[str]) -> None:
-    """Remove a key, and the enclosing tables that are then empty."""
+    """Remove a key from a table, and the enclosing tables that become empty."""
     first, *rest = keys
     inner = table.get(first)
     if not rest:
@@ -818,9 +832,9 @@ def _leaves(table: Table, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
 def split_known(
     model: type[BaseModel], table: Table, prefix: tuple[str, ...] = ()
 ) -> tuple[Table, list[tuple[str, ...]]]:
-    """Return the settings in a table that ``model`` has, and the keys of the unknown settings.
+    """Separate a table's known settings, which ``model`` has, from the keys of unknown settings.
 
-    ``prefix`` contains the keys that lead to the table.
+    Returns both. ``prefix`` contains the keys that lead to the table.
     """
     known: Table = {}
     unknown: list[tuple[str, ...]] = []
@@ -848,14 +862,14 @@ def split_known(
 
 
 def is_fixed(info: FieldInfo) -> bool:
-    """Return True if a field is a constant of the program, which the user can't set."""
+    """Return True if a settings field is a constant of the program, which the user can't set."""
     return FIXED in info.metadata
 
 
 def _table_model(info: FieldInfo) -> tuple[type[BaseModel] | None, bool]:
-    """Return the model of a field's table, and True if the field contains such tables by name.
+    """Return the model of the table that a field contains; None if it contains no table.
 
-    The model is None if the field has no table.
+    Also returns True if the field contains several such tables, by name.
     """
     annotation = info.annotation
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -871,7 +885,7 @@ def _table_model(info: FieldInfo) -> tuple[type[BaseModel] | None, bool]:
 
 
 def _place(error: ErrorDetails) -> tuple[int | str, ...]:
-    """Return the nested keys of an invalid value, without the type name that pydantic may append."""
+    """Return the nested keys of an invalid value, without the type name that pydantic may add."""
     place = error["loc"]
     form = str(place[-1]) if place else ""
     if len(place) > 1 and ("[" in form or form in _UNION_MEMBERS):
@@ -880,7 +894,7 @@ def _place(error: ErrorDetails) -> tuple[int | str, ...]:
 
 
 def _expected(error: ErrorDetails) -> str:
-    """Describe what the setting in an error accepts; "" if only pydantic's own message describes it."""
+    """Describe what the setting in an error accepts; "" if only pydantic's own message can tell."""
     if error["type"] == "literal_error":
         return str(error["ctx"]["expected"])
     return _EXPECTED.get(error["type"], "")
@@ -893,7 +907,7 @@ def _no_setting(keys: Sequence[str]) -> ConfigError:
 
 
 def _unknown_in(environ: Mapping[str, str]) -> Iterator[list[str]]:
-    """Yield the keys of the variables that have the settings' prefix, but name no table or setting."""
+    """Yield the keys of variables that look like settings but name no table or setting."""
     for variable in environ:
         if variable.startswith(ENVIRONMENT_PREFIX) and variable not in _NOT_SETTINGS:
             keys = _keys_of(variable)
@@ -911,7 +925,10 @@ def _unknown(path: Path, keys: Sequence[str]) -> str:
 
 
 def _suggestion(keys: Sequence[str]) -> str:
-    """Return a space and a sentence with settings to use instead of an unknown one; "" for none."""
+    """Return a sentence, after a space, that suggests settings to use instead of an unknown one.
+
+    Returns "" if there is no suggestion.
+    """
     key = ".".join(keys)
     if key in _OTHER_NAMES:
         return f" Here it is called {_OTHER_NAMES[key]}."
@@ -921,11 +938,12 @@ def _suggestion(keys: Sequence[str]) -> str:
 
 
 def similar_settings(keys: Sequence[str]) -> list[str]:
-    """Return the dotted keys of at most `_MAX_SUGGESTIONS` settings that the user may have meant.
+    """Return the dotted keys of settings that the user may have meant by an unknown key.
 
-    ``keys`` are the parts of the unknown key. Its last part is compared with the last part of each
-    setting's key: first in the same table, then in all tables, and in each case first by
-    `_is_almost`, then by `_is_akin`. Returns the matches of the first comparison that has any.
+    Returns at most `_MAX_SUGGESTIONS`. ``keys`` are the parts of the unknown key. Its last part is
+    compared with the last part of each setting's key: first in the same table, then in all tables,
+    and in each case first by `_is_almost`, then by `_is_akin`. Returns the matches of the first
+    comparison that has any.
     """
     *table, name = keys
     everywhere = list(_names_in(Config))
@@ -938,7 +956,10 @@ def similar_settings(keys: Sequence[str]) -> list[str]:
 
 
 def _names_in(model: type[BaseModel], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the nested keys of every setting of a model; `_ANY` stands for a name chosen by the user."""
+    """Yield the nested keys of every setting of a model.
+
+    `_ANY` stands for a name in a key that the user chooses, such as a server's name.
+    """
     for name, info in model.model_fields.items():
         if is_fixed(info):
             continue
@@ -949,20 +970,23 @@ def _names_in(model: type[BaseModel], prefix: tuple[str, ...] = ()) -> Iterator[
 
 
 def _same_table(known: Sequence[str], table: Sequence[str]) -> bool:
-    """Return True if ``table`` is the table ``known``, in which `_ANY` matches any name."""
+    """Return True if ``table`` is the table ``known``. `_ANY` in ``known`` matches any name."""
     return len(known) == len(table) and all(
         one in {_ANY, other} for one, other in zip(known, table, strict=True)
     )
 
 
 def _is_almost(known: str, name: str) -> bool:
-    """Return True if a name is spelled almost like a known one, or is a word of the known one."""
+    """Return True if a name is spelled almost like a known setting's name, or is a word of it."""
     name = name.lower()
     return name in known.split("_") or SequenceMatcher(None, known, name).ratio() >= _MISTYPED
 
 
 def _is_akin(known: str, name: str) -> bool:
-    """Return True if a name is almost a known one, shares a word with it, or is its beginning."""
+    """Return True if a name is almost the name of a setting.
+
+    This is also the case if it shares a word with that name, or is its beginning.
+    """
     name = name.lower().replace("-", "_")
     shares = not set(name.split("_")).isdisjoint(known.split("_"))
     begins = len(name) >= _MIN_BEGINNING and known.startswith(name)
@@ -972,10 +996,10 @@ def _is_akin(known: str, name: str) -> bool:
 def _explain(
     error: ValidationError, path: Path, origins: Mapping[str, Origin], project: Path | None = None
 ) -> str:
-    """Return the message about the invalid values, a line for each of the first `MAX_TOLD`.
+    """Return the message about invalid settings, a line for each of the first `MAX_TOLD`.
 
-    A line names the value's source, its key, the value, and what is accepted. An API key's value is
-    not shown.
+    A line names the source of the value, the key, the value, and what is accepted. If the setting
+    is an API key, its value is not shown.
     """
     by_place: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
     for one in error.errors(include_url=False):
@@ -991,7 +1015,7 @@ def _explain(
 
 
 def _source(key: str, path: Path, origins: Mapping[str, Origin], project: Path | None) -> str:
-    """Return where a setting's value comes from, as shown to the user."""
+    """Return where a setting's value comes from, in words for an error message."""
     origin = "file"
     for name in origins:
         if name == key or key.startswith(f"{name}."):
@@ -1006,7 +1030,7 @@ def _source(key: str, path: Path, origins: Mapping[str, Origin], project: Path |
 
 
 def _refusal(key: str, errors: Sequence[ErrorDetails]) -> str:
-    """Return the sentence about a setting's invalid value; ``errors`` are all its errors."""
+    """Return the sentence about a setting's invalid value. ``errors`` are all its errors."""
     first = errors[0]
     expected = [_expected(one) for one in errors]
     if all(expected):

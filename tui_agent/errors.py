@@ -1,4 +1,4 @@
-"""Base classes of the errors that the program raises on purpose, and the message shown for any error.
+"""Base classes of the errors that the program raises on purpose, and the message for any error.
 
 Errors for the user derive from `UserFacingError`, and their text is the message to show. Errors for
 the model are `ToolError`. Any other error that reaches `report`, except an OSError, is a defect of
@@ -15,20 +15,23 @@ _AFTER_DEFECT = "The log has the details; the session continues."
 
 
 class UserFacingError(Exception):
-    """An expected error. Its text is a message for the user that says what to do."""
+    """Raised for an expected error. Its text is a message that tells the user what to do."""
 
 
 class ToolError(Exception):
-    """A tool call failed. The text is for the model and says what to do instead."""
+    """Raised when a tool call fails. The text tells the model what to do instead."""
 
 
 class CommandError(UserFacingError):
-    """A slash command can't be used now, or not with these arguments."""
+    """Raised when a slash command can't be used now, or not with these arguments."""
 
 
 @frozen
 class Problem:
-    """The message shown for an error. ``expected`` is False if the error is a defect of the program."""
+    """The message to show for an error.
+
+    ``expected`` is False if the error is a defect of the program.
+    """
 
     sentence: str
     expected: bool = True
@@ -52,7 +55,10 @@ def problem_of(error: BaseException) -> Problem:
 
 
 def report(error: BaseException) -> Problem:
-    """Log an error, with its traceback if it is a defect, and return the message to show for it."""
+    """Log an error and return the message that should be shown for it.
+
+    If the error is a defect of the program, the log includes its traceback.
+    """
     problem = problem_of(error)
     if problem.expected:
         log.warning("%s", problem.sentence)

@@ -1,4 +1,4 @@
-"""Reads settings files of other coding agents (TOML or JSON), and finds the line where a name occurs.
+"""Reads settings files of other coding agents (TOML or JSON); finds the line where a name occurs.
 
 The contents of a small file are cached until the file changes.
 """
@@ -20,21 +20,23 @@ from tui_agent.places import in_home, shown_in_home
 from tui_agent.text_files.encodings import settings_text
 
 MAX_BYTES = 20_000_000
-"""Maximum size of a user's settings file, in bytes. Claude Code's file is large, because it
+"""Maximum size of a user's settings file, in bytes. It is large, because Claude Code's file also
 contains the history."""
 
 MAX_PROJECT_BYTES = 256_000
-"""Maximum size of a project's settings file, in bytes. A stranger may have written the file, and
-each of its rules takes time at every tool call."""
+"""Maximum size of a settings file in a project, in bytes. It is smaller than that of the user's
+files, because a stranger may have written the file and each rule in it takes time at every tool
+call."""
 
-# An unclosed string or comment matches up to the end of the text, so matching takes linear time.
+# The patterns also match an unclosed string or comment, up to the end of the text, so that matching
+# takes linear time.
 _COMMENTED = LazyPattern(r'("(?:\\.|[^"\\])*+(?:"|\\?\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _TRAILING_COMMA = LazyPattern(r'("(?:\\.|[^"\\])*+(?:"|\\?\Z))|,(?=\s*[}\]])', re.DOTALL)
 
 
 @frozen
 class ForeignFile:
-    """A settings file, with its contents parsed (``table``) and as ``text``.
+    """A settings file of another program, with its contents parsed (``table``) and as ``text``.
 
     ``shown`` is the file's path as shown to users; ``of_project`` is False for a user's file.
     ``problem`` says why the file can't be used ("can't be read: …"), "" if it can; with a problem,
@@ -49,11 +51,11 @@ class ForeignFile:
     problem: str = ""
 
     def section(self, *keys: str) -> Mapping[str, Any]:
-        """Return the table at the nested ``keys``, or an empty one if there is none."""
+        """Return the table at the nested ``keys``; if there is none, an empty table."""
         return table_in(self.table, *keys)
 
     def place(self, name: str) -> str:
-        """Return ``FILE:LINE`` of the first place where a name or text is written in the file.
+        """Return the place in the file where a name or text first occurs, as ``FILE:LINE``.
 
         Returns just ``FILE`` for "" and for a name that isn't found.
         """
@@ -67,7 +69,7 @@ class ForeignFile:
 
 
 def read_foreign(path: Path, shown: str, project: Path | None = None) -> ForeignFile | None:
-    """Read a TOML file, or a JSON file, which may contain comments.
+    """Read a settings file of another program: TOML, or JSON, which may contain comments.
 
     Returns None if the file does not exist. A file that can't be read or parsed is returned with a
     ``problem``. Pass ``project`` for a project's file, which is not read if it is outside the
@@ -94,7 +96,7 @@ def _read(path: Path, shown: str, project: Path | None) -> ForeignFile | None:
         if path.suffix == ".toml":
             table = _toml(text)
         elif path.suffix == ".rules":
-            # Codex's rules: the caller parses ``text``.
+            # Codex's rules are no table: the caller parses ``text``.
             table = {}
         else:
             table = _json(text)
@@ -110,9 +112,10 @@ def _read(path: Path, shown: str, project: Path | None) -> ForeignFile | None:
 
 
 def read_of_user(home: Path, name: str) -> ForeignFile | None:
-    """Read the user's file ``name``, relative to the home directory; return None if there is none.
+    """Read the file ``name`` below the user's home directory; return None if it doesn't exist.
 
-    An environment variable of the other program may move the file (`tui_agent.places.in_home`).
+    An environment variable of the program that owns the file may move it to another directory
+    (`tui_agent.places.in_home`).
     """
     path = in_home(home, name)
     if not os.path.lexists(path):

@@ -1,4 +1,4 @@
-"""Reads MCP servers from other programs' settings files, and converts them for this program.
+"""Reads MCP servers from other programs' settings files, and converts them to this program's form.
 
 The module starts no server; its callers decide which servers to use. Sources: the pages on MCP of
 Claude Code, Codex, OpenCode and Pi.
@@ -22,24 +22,24 @@ PROJECT_FILE = ".mcp.json"
 keys of `Row`."""
 
 _OFF = "disabledMcpjsonServers"
-"""Claude Code's key for the names of a project's disabled servers."""
+"""Claude Code's key for the names of the servers that are disabled in a project."""
 
 Row = dict[str, Any]
-"""Settings of one MCP server with the keys of this program's own file: command, args, env, cwd,
-url, headers, enabled, timeout, allow, deny, schemas."""
+"""The settings of one MCP server, with the same keys as in this program's own file: command, args,
+env, cwd, url, headers, enabled, timeout, allow, deny, schemas."""
 
 _CHANGES = frozenset({"enabled", "allow", "deny", "schemas"})
-"""Settings that an entry without a command and URL can change on the user's server of the same
-name."""
+"""The only settings that an entry may have if it has neither a command nor a URL, and so only
+changes the user's server of the same name."""
 _SCHEMAS_OF_PI = {"direct": "always", "deferred": "on_demand"}
-"""This program's value of ``schemas`` for each value of Pi's ``exposure``. For any other value,
-``schemas`` stays unset."""
+"""Values of this program's setting ``schemas`` by the value of Pi's ``exposure``. For any other
+value, ``schemas`` stays unset."""
 _HIDDEN = "hidden"
 
 
 @frozen
 class ServerFile:
-    """A kind of settings file of another program that may contain MCP servers, and how to read it.
+    """Describes one settings file of another program that may contain MCP servers.
 
     ``path`` is relative to the home directory, or, with ``of_project``, to a directory of the
     project.
@@ -49,17 +49,18 @@ class ServerFile:
     path: str
     of_project: bool
     keys: tuple[str, ...]
-    """The nested keys that lead to the table of MCP servers."""
+    """The nested keys in the file that lead to the table of MCP servers."""
     row_of: Callable[[Mapping[str, Any]], Row]
     """Function that converts one server's settings in such a file to a `Row`."""
 
 
 @frozen
 class ForeignServer:
-    """One MCP server in a settings file. If it can't be used, ``row`` is None and ``problem`` says why.
+    """One MCP server in a settings file. If the server can't be used, ``problem`` says why.
 
-    ``place`` is ``FILE:LINE``. ``name`` is "" if the whole file can't be used. ``directory`` is the
-    home directory, or the directory of the project that has the file.
+    In this case, ``row`` is None. ``place`` is ``FILE:LINE``. ``name`` is "" if the whole file
+    can't be used. ``directory`` is the home directory, or the directory of the project that has the
+    file.
     """
 
     program: str
@@ -71,12 +72,15 @@ class ForeignServer:
 
     @property
     def is_change(self) -> bool:
-        """True if ``row`` only changes settings of the user's server of the same name."""
+        """Whether ``row`` only changes settings of the user's server of the same name.
+
+        In that case, it defines no server itself.
+        """
         return self.row is not None and not (self.row.get("command") or self.row.get("url"))
 
 
 def servers_of_user(home: Path, project: Path) -> Iterator[ForeignServer]:
-    """Yield the servers in the user's own settings files, one file after another.
+    """Yield the MCP servers in the user's settings files of all programs, one file after another.
 
     Claude Code's file also contains servers for single projects. Of these, only the servers for
     ``project`` are yielded, after the file's general servers.
@@ -91,7 +95,7 @@ def servers_of_user(home: Path, project: Path) -> Iterator[ForeignServer]:
 
 
 def servers_of_project(project: Path, folders: Sequence[Path]) -> Iterator[ForeignServer]:
-    """Yield the servers in the project's files, starting with the files in the last of ``folders``.
+    """Yield the MCP servers in the project's files, starting with the last of ``folders``.
 
     If two servers have the same name, the server yielded later counts.
     """
@@ -104,9 +108,10 @@ def servers_of_project(project: Path, folders: Sequence[Path]) -> Iterator[Forei
 def mark_disabled(
     servers: Iterable[ForeignServer], home: Path, project: Path
 ) -> Iterator[ForeignServer]:
-    """Yield each of a project's servers, with ``enabled`` False if Claude Code's settings disable it.
+    """Yield all ``servers`` of a project, with those disabled in Claude Code's settings marked.
 
-    Those settings name servers of ``.mcp.json``; servers from other files are yielded unchanged.
+    The marked servers have ``enabled`` set to False. The settings name servers of ``.mcp.json``;
+    servers from other files are yielded unchanged.
     """
     layers = (*user_settings(home), *project_settings(project, project))
     own = read_of_user(home, ".claude.json")
@@ -124,7 +129,10 @@ def mark_disabled(
 
 
 def servers_in(project: Path, path: Path) -> Iterator[ForeignServer]:
-    """Yield the MCP servers in a project's file; none if no program keeps servers in a file of that name."""
+    """Yield the MCP servers defined in a project's file.
+
+    Yields nothing if no program keeps servers in a file of that name.
+    """
     shown = path.relative_to(project).as_posix()
     sources = []
     for one in _FILES:
@@ -142,7 +150,7 @@ def _length(source: ServerFile) -> int:
 
 
 def servers_of_plugins(plugins: Iterable[Plugin]) -> Iterator[ForeignServer]:
-    """Yield the MCP servers of plugins, with names of the form ``PLUGIN_SERVER``."""
+    """Yield the MCP servers of plugins. Each is renamed to ``PLUGIN_SERVER``."""
     source = _of_user("Claude Code", MANIFEST, "mcpServers", _claude_row)
     for plugin in plugins:
         for file in plugin.servers():
@@ -151,7 +159,7 @@ def servers_of_plugins(plugins: Iterable[Plugin]) -> Iterator[ForeignServer]:
 
 
 def server_files(project: Path, folder: Path) -> Iterator[Path]:
-    """Yield the server files in ``folder`` that contain a server or can't be used."""
+    """Yield the paths of the files in ``folder`` that define an MCP server or can't be used."""
     for path in (folder / source.path for source in _FILES if source.of_project):
         if any(True for _server in servers_in(project, path)):
             yield path
@@ -185,10 +193,10 @@ def _servers(
 
 
 def _command_as_value(source: ServerFile, row: Row) -> str:
-    """Return why a server of Pi can't be used; "" if it can.
+    """Return why a server from Pi's settings can't be used; "" if it can.
 
-    A server can't be used if a value is a command. Pi runs such a command to get the value of an
-    environment variable or a header.
+    A server can't be used if a value is a command, which Pi runs to get the value of an environment
+    variable or a header.
     """
     if source.program != "Pi":
         return ""
@@ -203,7 +211,7 @@ def _command_as_value(source: ServerFile, row: Row) -> str:
 
 
 def _problem_of(source: ServerFile, file: ForeignFile) -> str:
-    """Return why none of a file's servers can be used; "" if there is no such problem."""
+    """Return why no server in a file can be used, as a clause; "" if there is no such problem."""
     is_for_servers = file.path.name.endswith("mcp.json")
     if not file.problem and is_for_servers and not isinstance(file.table.get(source.keys[0]), dict):
         return f"has no table “{source.keys[0]}”"

@@ -1,10 +1,11 @@
 """Keeps a project's code out of the program's own Python processes.
 
 Python also loads modules from the working directory and from directories in its environment
-variables. These may belong to a project, and a ``sitecustomize.py`` or an ``httpx.py`` there would
-run in the program before the user is asked whether to trust the project.
+variables. These directories may belong to a project. A ``sitecustomize.py`` or an ``httpx.py``
+there would then run in the program before the user is asked whether to trust the project.
 
-Also names the environment variable that tells a process which detached run it is.
+The module also names the environment variable that tells a process which detached run it belongs
+to.
 """
 
 import os
@@ -18,15 +19,14 @@ CODE_VARIABLES = (
     "PYTHONPYCACHEPREFIX",
     "PYTHONWARNINGS",
 )
-"""Environment variables that change where Python loads code from. Commands that the program runs
-still receive them."""
+"""Environment variables that change where Python loads code from. The program itself ignores them,
+but commands that it runs still receive them."""
 
 DETACHED_NAME_VARIABLE = "TUI_AGENT_DETACHED"
-"""Environment variable that contains the name of a detached run. It is set in the process of that
-run."""
+"""Environment variable with which a detached run's process receives the name of the run."""
 
 _PLACE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib takes 5 ms
-"""The directory that holds this package."""
+"""The directory that contains the program's Python package."""
 _RUN_MODULE = """
 import runpy, sys
 place, module = sys.argv[1:3]
@@ -37,9 +37,10 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def isolated_module(name: str, *arguments: str) -> tuple[str, ...]:
-    """Return the command line of a Python process that runs a module of this package isolated.
+    """Return the command line of an isolated Python process that runs a module of this package.
 
-    Such a process imports no modules from the working directory, and ignores `CODE_VARIABLES`.
+    Isolated means that the process imports no modules from the working directory, and ignores
+    `CODE_VARIABLES`.
     """
     return (sys.executable, "-E", "-P", "-c", _RUN_MODULE, _PLACE, name, *arguments)
 
@@ -47,7 +48,7 @@ def isolated_module(name: str, *arguments: str) -> tuple[str, ...]:
 def isolate_program() -> None:
     """Make sure that modules are imported only from where the program is installed.
 
-    Does nothing if Python was started isolated, as the command ``tui-agent`` starts it. For
+    Does nothing if Python was started in isolated mode, as the command ``tui-agent`` starts it. For
     ``python -m tui_agent``, removes the working directory from ``sys.path``. If one of
     `CODE_VARIABLES` is set, replaces the process with an isolated one; but code that Python loaded
     before this call has run already.

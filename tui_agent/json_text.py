@@ -9,19 +9,20 @@ from collections.abc import Mapping
 from typing import Any
 
 _NUMBER = re.compile(r"-?\d{4301,}")
-"""Matches an integer with more than 4,300 digits, which Python refuses to convert
+"""Matches an integer that Python refuses to convert because it has more than 4,300 digits
 (``sys.set_int_max_str_digits``)."""
 
 
 def loads(text: str | bytes, *, strict: bool = True) -> Any:
-    """Return the value of a JSON text; with ``strict`` False, its strings may contain control characters.
+    """Parse a JSON text. If ``strict`` is False, strings in it may contain control characters.
 
     Raises:
         json.JSONDecodeError: the text is not JSON or not UTF-8, is nested too deeply, or has an
             integer of thousands of digits. No other error is raised.
     """
     try:
-        # With any option, json builds a new decoder, which takes longer than parsing a small text.
+        # If any option is given, json builds a new decoder, which takes longer than parsing a small
+        # text.
         if strict:
             return json.loads(text)
         return json.loads(text, strict=False)
@@ -91,13 +92,13 @@ def objects(value: object) -> list[dict[str, Any]]:
 
 
 def first_object(value: object) -> dict[str, Any]:
-    """Return the first item of a JSON list if it is an object, otherwise an empty dict."""
+    """Return the first item of a JSON list if the item is an object; otherwise, an empty dict."""
     rows = as_list(value)
     return as_dict(rows[0]) if rows else {}
 
 
 def table_in(value: object, *keys: str) -> dict[str, Any]:
-    """Return the JSON object at the nested ``keys``, or an empty dict if there is none."""
+    """Return the JSON object at the nested ``keys``; if there is none, an empty dict."""
     for key in keys:
         value = as_dict(value).get(key)
     return as_dict(value)

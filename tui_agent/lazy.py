@@ -21,7 +21,8 @@ __all__ = ["UNCOMPILED_OBJECTS", "LazyPattern", "cached_property", "dataclass", 
 T = TypeVar("T")
 
 UNCOMPILED_OBJECTS = 32
-"""Number of objects of a dataclass that are filled field by field before its constructor is compiled."""
+"""Number of objects that are filled field by field before the dataclass's constructor is
+compiled."""
 
 _collecting = RLock()
 """Lock that is held while a class's fields are collected. It is reentrant, because the fields of
@@ -29,7 +30,7 @@ the class's bases are collected, too."""
 
 
 class _Fields:
-    """Stands in for ``__dataclass_fields__`` of a class until it is first read, then collects the fields."""
+    """Placeholder for ``__dataclass_fields__`` that collects the fields when it is first read."""
 
     def __init__(self, kind: Any, kw_only: bool) -> None:  # noqa: FBT001 - passed on as the decorator got it
         self._kind = kind
@@ -38,14 +39,14 @@ class _Fields:
     def __get__(self, _object: object, _kind: object = None) -> Any:
         kind = self._kind
         with _collecting:
-            # Another thread may have collected the fields in the meantime.
+            # Another thread may have collected them while this thread waited for the lock.
             if kind.__dict__["__dataclass_fields__"] is self:
                 dataclasses.dataclass(kind, init=False, repr=False, eq=False, kw_only=self._kw_only)
         return kind.__dict__["__dataclass_fields__"]
 
 
 class _MatchArgs:
-    """Stands in for ``__match_args__`` of a class until a pattern first matches by position."""
+    """Placeholder for ``__match_args__``, replaced when a pattern first matches by position."""
 
     def __init__(self, kind: Any) -> None:
         self._kind: Any = kind
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 else:
 
     class cached_property(functools.cached_property):  # noqa: N801, TID251 - named like the standard one, which it extends
-        """A cached property that is computed only once even if two threads read it at the same time.
+        """A cached property that is computed only once, even if two threads read it together.
 
         From Python 3.12 on, both threads may compute a cached property of the standard library, and
         one of them then uses a value that is not the cached one.
@@ -79,9 +80,9 @@ else:
                 return super().__get__(owner, kind)
 
     class LazyPattern:
-        """A regular expression that is compiled when one of its methods is first used.
+        """A regular expression that is compiled only when one of its methods is first used.
 
-        Provides the methods of ``re.Pattern``, and the attribute ``pattern``.
+        It has the methods of ``re.Pattern``, and the attribute ``pattern``.
         """
 
         def __init__(self, pattern, flags=0):
@@ -89,13 +90,13 @@ else:
             self._flags = flags
 
         def __getattr__(self, name):
-            """Compile the expression, and return the method ``name`` after storing it for later uses."""
+            """Compile the expression, and return its method ``name``; store it for later uses."""
             method = getattr(re.compile(self.pattern, self._flags), name)
             setattr(self, name, method)
             return method
 
     def dataclass(kind=None, /, *, frozen=False, slots=False, kw_only=False, eq=True, repr=True):  # noqa: A002 - named like the standard one's
-        """Make a class a dataclass whose fields and constructor are generated on first use.
+        """Turn a class into a dataclass whose fields and constructor are generated on first use.
 
         ``fields``, ``replace``, ``asdict`` and pattern matching work as for any dataclass. Use
         ``slots`` only for classes with very many objects, because it builds the class twice.
@@ -107,8 +108,8 @@ else:
         own = set(kind.__dict__) - {"__hash__"} | (
             {"__hash__"} if kind.__dict__.get("__hash__") else set()
         )
-        # Without a docstring, the standard library makes one from the constructor's signature, which
-        # takes longer than everything else.
+        # If a class has no docstring, the standard library makes one from the constructor's
+        # signature, which takes longer than everything else.
         kind.__doc__ = kind.__doc__ or kind.__name__
         if slots:
             kind = dataclasses.dataclass(
@@ -133,9 +134,9 @@ else:
 
 
 def _first_init(kind: Any, *, frozen: bool) -> Callable[..., None]:
-    """Return a constructor that sets the fields of the first `UNCOMPILED_OBJECTS` objects one by one.
+    """Return a constructor that sets the fields of the first objects one by one.
 
-    For the next object, it replaces itself with a compiled constructor.
+    After `UNCOMPILED_OBJECTS` objects, it is replaced by a compiled constructor.
     """
     made = 0
 
@@ -152,9 +153,9 @@ def _first_init(kind: Any, *, frozen: bool) -> Callable[..., None]:
 
 
 def _fill(self: Any, kind: Any, given: tuple[object, ...], named: dict[str, object]) -> bool:
-    """Set the fields of a new object. Return False if the arguments are wrong.
+    """Set the fields of a new object from the arguments; return False if the arguments are wrong.
 
-    The caller then calls the compiled constructor, which raises the TypeError.
+    If they are wrong, the caller calls the compiled constructor, which raises the TypeError.
     """
     fields, plain = _shape(kind)
     values = dict(zip(plain, given, strict=False))
@@ -182,19 +183,19 @@ def _fill(self: Any, kind: Any, given: tuple[object, ...], named: dict[str, obje
 
 @cache
 def _shape(kind: Any) -> tuple[tuple[dataclasses.Field[Any], ...], list[str]]:
-    """Return a dataclass's fields, and the names of the fields that may be passed by position."""
+    """Return a dataclass's fields, and the names of those that may be passed by position."""
     fields = dataclasses.fields(kind)
     return fields, [field.name for field in fields if field.init and not field.kw_only]
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def frozen(kind: type[T]) -> type[T]:
-    """Make a class a frozen dataclass: ``dataclass`` with ``frozen=True``."""
+    """Turn a class into a frozen dataclass, like ``dataclass`` with ``frozen=True``."""
     return dataclass(kind, frozen=True)
 
 
 def _compiled_init(kind: Any, *, frozen: bool) -> Callable[..., None]:
-    """Return a constructor compiled from source.
+    """Return a constructor for the class, compiled from generated source code.
 
     It has a parameter for each field. Parameters that can only be passed by keyword come last.
     """
@@ -252,7 +253,7 @@ def _compared(kind: Any) -> Callable[[Any], Any]:
 
 @cache
 def _hashed(kind: Any) -> Callable[[Any], object]:
-    """Return a function that reads the fields from which an object's hash is computed."""
+    """Return a function that reads the fields of an object from which its hash is computed."""
     names = []
     for field in dataclasses.fields(kind):
         if field.compare if field.hash is None else field.hash:

@@ -98,17 +98,20 @@ T = TypeVar("T")
 Answer = bool | PermissionAnswer
 Ask = Callable[[PermissionRequest], Answer | Awaitable[Answer]]
 NOBODY = "No one can be asked for permission here. Use what is allowed, or say which permission you need."
-"""Text for the model about a call that is refused because no user can be asked."""
+"""Text that tells the model why a call was refused when no user can be asked for permission."""
 
 _NO_LOOPS = Rule("doom_loop", "*", Action.DENY, "default")
 
 
 class LibraryError(UserFacingError):
-    """The library was used incorrectly; the message says how to correct the call."""
+    """Raised when the library was used incorrectly. The message says how to correct the call."""
 
 
 def user_store() -> Path:
-    """Return the path of the database with the user's sessions, to pass to `Session` as ``file``."""
+    """Return the path of the database that contains the user's sessions.
+
+    It can be passed to `Session` as ``file``.
+    """
     return data_dir() / "sessions.db"
 
 
@@ -130,7 +133,7 @@ class Turn:
 
     @property
     def ok(self) -> bool:
-        """True if the model finished its answer (``reason`` is "done")."""
+        """Whether the model finished its answer, that is, whether ``reason`` is "done"."""
         return self.reason == "done"
 
 
@@ -386,9 +389,9 @@ class Agent:
             self._runner = None
 
     async def aclose(self) -> None:
-        """End the turn and close everything that the agent opened.
+        """End the current turn, and close everything that the agent opened.
 
-        A session passed in stays open.
+        A session that was passed to the agent stays open.
         """
         await self._agent.aclose()
         await self._models.client.aclose()
@@ -411,7 +414,7 @@ class Agent:
     # -- a turn
 
     async def run(self, message: str) -> AsyncGenerator[AgentEvent, None]:
-        """Send a message and yield the events of the run; the last one is ``RunEnded``.
+        """Send a message and yield the events of the agent's run; the last one is ``RunEnded``.
 
         Leaving the loop earlier interrupts the run.
 
@@ -420,8 +423,8 @@ class Agent:
             Exception: ``ask`` raised this error. It interrupts the run, and is raised at the end.
         """
         if self._agent.running:
-            # The caller may just have left the loop over an earlier message's events. asyncio then
-            # closes that generator in a separate task, which has started after the first of these
+            # The caller may just have left the loop over the events of an earlier message. asyncio
+            # then closes that generator in a separate task, which starts during the first of these
             # sleeps.
             await asyncio.sleep(0)
             await asyncio.sleep(0)
@@ -452,7 +455,9 @@ class Agent:
     async def send(
         self, message: str, on_event: Callable[[AgentEvent], None] | None = None
     ) -> Turn:
-        """Send a message and return the result of the turn; ``on_event`` is called with each event.
+        """Send a message, wait for the end of the turn and return its result.
+
+        ``on_event`` is called with each event.
 
         Raises:
             LibraryError, Exception: for the same reasons as `run`.
@@ -506,7 +511,7 @@ class Agent:
         self._agent.change_model(model)
 
     async def move(self, entry_id: int | None) -> None:
-        """Make an entry the leaf, so that the next message is appended to it.
+        """Make an entry the leaf (the current entry), so that the next message is appended to it.
 
         With None, the next message begins a new branch at the root. Files are not changed.
 
@@ -528,14 +533,16 @@ class Agent:
     async def compact(self, focus: str = "") -> str | None:
         """Replace older entries in the context with a summary that a model writes.
 
-        ``focus`` says what the summary should concentrate on. Returns why the compaction failed;
-        returns None if it succeeded or, while the agent works on a message, was postponed to the
-        next step.
+        ``focus`` tells the model what to concentrate on. Returns why the compaction failed; returns
+        None if it succeeded or, while the agent works on a message, was postponed to the next step.
         """
         return (await self._agent.compact(focus)).problem
 
     async def request(self) -> ModelRequest:
-        """Return the request that would be sent for the session's current leaf, without a new message."""
+        """Return the request that would be sent now, without a new message.
+
+        It is made for the session's current leaf.
+        """
         await self._agent.warm()
         return self._agent.inspector.next_request()
 
@@ -550,9 +557,9 @@ class Agent:
 
 
 def _check_lists(**given: object) -> None:
-    """Raise LibraryError if an argument is a string instead of a list.
+    """Raise LibraryError if an argument that should be a list is a string.
 
-    Otherwise, each letter of the string would be an item.
+    Python would accept the string, and use each of its letters as an item.
     """
     for name, value in given.items():
         if isinstance(value, str):

@@ -17,30 +17,37 @@ _IMPORT = LazyPattern(r"(?:^|(?<=[\s(\[\"']))@(?P<path>(?:\\ |[^\s\\])+)")
 _OUTSIDE = LazyPattern(r"(?:^|\s)@(?:~/|/|(?:[^\s/]+/)*\.\./)")
 _COMMENT = LazyPattern(r"\s*(?><!--.*?-->\s*)+", re.DOTALL)
 _ENDING = ".,;:!?)]\"'`"
-"""Characters removed from the end of an import, as they belong to the surrounding sentence."""
+"""Characters that are removed from the end of an import, because they are probably punctuation of
+the sentence around it."""
 
 
 @frozen
 class Import:
-    """An import in a text: the path after the ``@``, and its line, counted from 1."""
+    """An import in a Markdown text: the path after the ``@``, and its line, counted from 1."""
 
     path: str
     line: int
 
     @property
     def leads_out(self) -> bool:
-        """True if the path is absolute, begins with ``~``, or contains ``..``."""
+        """Whether the import may lead out of the directory of the importing file.
+
+        That is the case if the path is absolute, begins with ``~``, or contains ``..``.
+        """
         return self.path.startswith(("/", "~")) or ".." in self.path.split("/")
 
     @property
     def looks_like_a_file(self) -> bool:
-        """True if the path's last part contains a dot, unlike names of people and packages."""
+        """Whether the import looks like a file, because the last part of its path contains a dot.
+
+        Names of people and packages after an ``@`` usually contain none.
+        """
         name = self.path.rsplit("/", 1)[-1]
         return "." in name.strip(".")
 
 
 def imports_of(text: str) -> Iterator[Import]:
-    """Yield the imports in a Markdown text, in order."""
+    """Yield the ``@path`` imports in a Markdown text, in order of their position."""
     if "@" not in text:
         return
     for token in _tokens(text):
@@ -54,15 +61,16 @@ def imports_of(text: str) -> Iterator[Import]:
 
 
 def may_import_from_outside(text: str) -> bool:
-    """Return True if a text may import a file whose path begins with ``~/`` or ``/``, or has ``../``.
+    """Return True if a text may import a file from outside the directory of the text.
 
-    Doesn't parse the text, to be fast; so an import in code counts, too.
+    Such an import begins with ``~/`` or ``/``, or contains ``../``. To be fast, doesn't parse the
+    text, so an import in code counts, too.
     """
     return _OUTSIDE.search(text) is not None
 
 
 def without_comments(text: str) -> str:
-    """Return a Markdown text without the HTML comments that fill whole lines."""
+    """Return a Markdown text without the HTML comments that take up whole lines."""
     if "<!--" not in text:
         return text
     lines = text.splitlines(keepends=True)

@@ -1,4 +1,4 @@
-"""Checks and resolves paths that come from a user, a model or a repository, without raising OSError.
+"""Checks and resolves paths from a user, a model or a repository, without raising OSError.
 
 A path that can't be examined counts as missing. `pathlib` would raise an error for a directory
 without permission, a name that is too long, and links that form a loop.
@@ -26,15 +26,15 @@ def is_there(path: str | os.PathLike[str]) -> bool:
 
 
 def at_home(text: str) -> Path:
-    """Return text as a path.
+    """Return a text as a path, with ``~`` or ``~name`` at its beginning replaced.
 
-    If it begins with ``~`` or ``~name``, replace that if the user exists.
+    It is not replaced if there is no such user.
     """
     return Path(os.path.expanduser(text))  # noqa: PTH111 - pathlib's may raise
 
 
 def is_inside(project: Path, path: str | os.PathLike[str]) -> bool:
-    """Return True if a path is the project's directory or below it, once all links are resolved."""
+    """Return True if a path, after resolving all links, is the project's directory or below it."""
     return real_path(path).is_relative_to(real_path(project))
 
 

@@ -1,4 +1,4 @@
-"""The program's directories on this platform: settings, data, cache, logs.
+"""The directories in which the program keeps its settings, data, cache and logs on this platform.
 
 The environment variables TUI_AGENT_CONFIG_DIR and TUI_AGENT_DATA_DIR override them. Two functions
 for the start of the program change the environment: `provide_home` and `provide_data_dir`.
@@ -26,19 +26,20 @@ def provide_home() -> None:
 
 
 def provide_data_dir() -> None:
-    """Create the data directory; if it can't be written to, use a temporary one, removed at exit.
+    """Create the data directory, or use a temporary one if the data directory can't be written to.
 
-    This is for runs that store nothing permanently, such as with ``--no-session``.
+    The temporary directory is removed at exit. It is meant for runs that store nothing permanently,
+    such as with ``--no-session``.
 
     Raises:
-        OSError: a temporary directory can't be made either.
+        OSError: a temporary directory can't be created either.
     """
     try:
         data_dir().mkdir(parents=True, exist_ok=True)
         if os.access(data_dir(), os.W_OK):
             return
     except OSError:
-        pass  # use a temporary directory
+        pass  # a temporary directory is created below
     import atexit
     import shutil
     import tempfile
@@ -49,38 +50,38 @@ def provide_data_dir() -> None:
 
 
 def config_dir() -> Path:
-    """Return the directory with ``config.toml`` and the user's own prompts and styles."""
+    """Return the directory that contains ``config.toml`` and the user's own prompts and styles."""
     return _override("TUI_AGENT_CONFIG_DIR") or _absolute(
         Path(platformdirs.user_config_dir(_NAME, appauthor=False))
     )
 
 
 def data_dir() -> Path:
-    """Return the directory with the program's data: the session database, memory, plugins."""
+    """Return the directory that contains the program's data: session database, memory, plugins."""
     return _override(DATA_VARIABLE) or _absolute(
         Path(platformdirs.user_data_dir(_NAME, appauthor=False))
     )
 
 
 def cache_dir() -> Path:
-    """Return the directory with cached files, which may be deleted at any time."""
+    """Return the directory that contains cached files, which may be deleted at any time."""
     if override := _override(DATA_VARIABLE):
         return override / "cache"
     return _absolute(Path(platformdirs.user_cache_dir(_NAME, appauthor=False)))
 
 
 def log_dir() -> Path:
-    """Return the directory with log files."""
+    """Return the directory that contains the log files."""
     if override := _override(DATA_VARIABLE):
         return override / "log"
     return _absolute(Path(platformdirs.user_log_dir(_NAME, appauthor=False)))
 
 
 def kept() -> list[Path]:
-    """Return the program's directories that exist: settings, data, cache and logs.
+    """Return the program's existing directories for settings, data, cache and logs.
 
-    A directory inside another of them is left out. The bundle's installer calls this to tell the user
-    what uninstalling leaves behind.
+    A directory inside another of them is left out. The bundle's installer calls this to tell the
+    user what uninstalling leaves behind.
     """
     log = log_dir()
     if log.name == "log":
@@ -101,5 +102,5 @@ def _override(variable: str) -> Path | None:
 
 
 def _absolute(path: Path) -> Path:
-    """Return ``path`` made absolute, without ``..``."""
+    """Return ``path`` as an absolute path without ``..``; links are not resolved."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - pathlib's keeps ".."

@@ -16,13 +16,15 @@ the project's files, "repository" to its Git repository, "data" to files that no
 restores."""
 
 CHANGES_A_FILE: Final = "it changes a file"
-"""Reason for a permission question. It is not shown, because the question itself says the same."""
+"""Reason for a permission question about an edit. It is not shown, because the question itself says
+that a file is changed."""
 
 HOLDS_SECRETS: Final = "usually holds secrets"
-"""End of the reason for a permission question: “PATH usually holds secrets”."""
+"""End of a reason for a permission question, as in “PATH usually holds secrets”."""
 
 NEVER_ASK: Final = "tui-agent config set 'permissions.\"*\"' allow"
-"""Shell command that makes all sessions run everything without asking. The sandbox stays on."""
+"""Shell command that makes all sessions run everything without asking. Commands still run in the
+sandbox."""
 
 _SAYS: Final = " The user says: "
 _HOOK_REFUSED: Final = "A hook of the user refused this call: "
@@ -36,12 +38,12 @@ class Permission(StrEnum):
     BASH = "bash"
     WEBFETCH = "webfetch"
     WEBSEARCH = "websearch"
-    """A web search; the query is sent to a search service."""
+    """A web search. The query is sent to a search service, so it leaves the machine."""
     NETWORK = "network"
-    """A host that a command in the sandbox connects to."""
+    """A connection to a host by a command in the sandbox."""
     MCP = "mcp"
     TOOL = "tool"
-    """A call of a function in a tool file."""
+    """A call of a function that is defined in one of the user's or project's tool files."""
     TASK = "task"
     SKILL = "skill"
     EXTERNAL_DIRECTORY = "external_directory"
@@ -49,7 +51,7 @@ class Permission(StrEnum):
 
     @property
     def is_confinable(self) -> bool:
-        """True for actions that start a process, which the sandbox can confine."""
+        """Whether the permission is for starting a process, which the sandbox can confine."""
         return self in {Permission.BASH, Permission.TOOL}
 
 
@@ -58,8 +60,8 @@ class PermissionNeed:
     """One permission that a tool call needs, and the pattern that rules are matched against.
 
     ``pattern`` is a path relative to the project for files, the command for bash, the URL for
-    webfetch, the query for websearch, the host for network. ``detail`` is shown to the user:
-    the whole command, or a unified diff.
+    webfetch, the query for websearch, the host for network. ``detail`` is what the user sees in the
+    permission question: the whole command, or a unified diff.
     """
 
     permission: Permission
@@ -67,61 +69,66 @@ class PermissionNeed:
     detail: str = ""
     detail_kind: Literal["text", "command", "diff"] = "text"
     sandboxed: bool = False
-    """Whether the call runs in the sandbox, which allows the mode's changes and those in
-    ``changes``."""
+    """Whether the call runs in the sandbox. There it can make only the changes that the mode
+    allows, and those in ``changes``."""
     changes: tuple[Change, ...] = ()
-    """Kinds of changes that the command is known to make, or was stopped from making."""
+    """The kinds of changes that the command is known to make, or that it was stopped from
+    making."""
     secret: bool = False
-    """Whether the file's content holds a secret although its name doesn't suggest one."""
+    """Whether the file contains a secret, although its name doesn't suggest that."""
     harmless: bool = False
-    """Whether the command is known only to read. Every mode allows such a command, unless a rule
-    denies it or asks the user."""
+    """Whether the command is known not to change anything. Every mode allows such a command, unless
+    a rule denies it or asks the user."""
     unclear: str = ""
-    """Why the command's effect can't be known; "" if it can. If this is set, only the rule ``*``
-    allows the command."""
+    """Why it can't be known what the command does; "" if it can. If this is set, only the rule
+    ``*`` allows the command."""
     always: str = ""
-    """Pattern of the rule that the answer "always" creates; "" for the permission's usual pattern."""
+    """Pattern of the permission rule that is created if the user answers "always"; "" for the
+    permission's usual pattern."""
     exceeds: str = ""
-    """Pattern of the rule that would match the command if it covered one more of the command's
+    """Pattern of a rule that would match the command if the rule covered one more of the command's
     options; "" if there is none."""
     aliases: tuple[str, ...] = ()
-    """Other spellings of the pattern; a rule that denies one of them denies the call."""
+    """Other spellings of the pattern. A rule that denies one of these also denies the call."""
     leads_to: str = ""
-    """The path with its symbolic links followed, in the form in which rules write paths; "" if
-    there is no link to follow."""
+    """The path after following symbolic links, in the form in which rules write paths; "" if no
+    symbolic link is involved."""
 
 
 def rule_path(path: Path, project: Path) -> str:
-    """Return a path as rules spell it: relative to the project if it is inside, absolute otherwise."""
+    """Return a path as permission rules write it: relative in the project, otherwise absolute."""
     if path.is_relative_to(project):
         return path.relative_to(project).as_posix()
     return path.as_posix()
 
 
 def with_note(refusal: str, note: str) -> str:
-    """Return the text for the model about a refused call: ``refusal``, and the user's ``note`` if any."""
+    """Return the text that tells the model about a refused call, with the user's note if any.
+
+    The text is ``refusal``, followed by ``note``.
+    """
     if note:
         return f"{refusal}{_SAYS}{note}"
     return refusal
 
 
 def refused_by_hook(reason: str) -> str:
-    """Return the text for the model about a call that a hook refused; ``reason`` may be empty."""
+    """Return the text that tells the model that a hook refused its call; ``reason`` may be ""."""
     return f"{_HOOK_REFUSED}{reason or 'no reason given'}"
 
 
 def reason_in(refusal: str) -> str:
-    """Return the user's note or the hook's reason in a text about a refused call; "" if there is none."""
+    """Return the user's note or the hook's reason in a text about a refused call, else ""."""
     return hook_reason_in(refusal) or note_of(refusal)
 
 
 def hook_reason_in(refusal: str) -> str:
-    """Return the reason in a text made by `refused_by_hook`; "" for any other text."""
+    """Return the reason in a text that `refused_by_hook` returned; "" for any other text."""
     if refusal.startswith(_HOOK_REFUSED):
         return refusal.removeprefix(_HOOK_REFUSED)
     return ""
 
 
 def note_of(text: str) -> str:
-    """Return the user's note in a text made by `with_note`; "" if there is none."""
+    """Return the user's note in a text that `with_note` returned; "" if there is none."""
     return text.partition(_SAYS)[2]

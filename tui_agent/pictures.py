@@ -19,9 +19,9 @@ log = logging.getLogger(__name__)
 MAX_BYTES = 3_750_000
 """Maximum size of a picture that is sent, in bytes. Providers accept 5 MB of base64."""
 MAX_SIDE = 2_000
-"""Maximum length of the longer side of a picture that is sent, in pixels. Providers scale larger ones
-down, and refuse more than 8,000, or more than 2,000 in a request with many pictures
-(platform.claude.com/docs, "Vision")."""
+"""Maximum length of the longer side of a picture that is sent, in pixels. Providers scale larger
+pictures down. They refuse more than 8,000 pixels, or more than 2,000 in a request with many
+pictures (platform.claude.com/docs, "Vision")."""
 MAX_PIXELS = 64_000_000
 """Maximum number of pixels (width times height) in a picture that is decoded. A small file may
 claim any size."""
@@ -34,26 +34,27 @@ TYPES = {
     "GIF": "image/gif",
     "WEBP": "image/webp",
 }
-"""MIME types of pictures that are sent unchanged, by Pillow's name of the format. Other pictures
-are converted to PNG or JPEG."""
+"""MIME types of the picture formats that are sent unchanged, by Pillow's name of the format. Other
+pictures are converted to PNG or JPEG."""
 SUFFIXES = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 PDF = "application/pdf"
 MAX_PDF_BYTES = 5_000_000
 """Maximum size of a PDF that is sent unchanged, in bytes. Each request contains the PDF until it is
 cleared from the context."""
 MAX_PDF_PAGES = 20
-"""Maximum number of pages in a PDF that is sent unchanged. A page costs the tokens of a picture and
-of its text."""
+"""Maximum number of pages in a PDF that is sent unchanged. Each page costs the tokens of a picture
+in addition to those of its text."""
 _READ = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "ICO", "PPM", "AVIF")
 _PLAIN_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
 _ORIENTATION = 0x0112
-"""EXIF tag for the rotation that a picture needs; 1 means none. Providers ignore this tag."""
+"""EXIF tag that says how a picture must be rotated; 1 means not at all. Providers ignore this
+tag."""
 _QUALITY = 85
-"""JPEG quality, 1 to 95."""
+"""JPEG quality of converted pictures, 1 to 95."""
 _SMALLER = 0.7
-"""Factor by which both sides are scaled repeatedly, until a picture has few enough bytes."""
+"""Factor by which both sides of a picture are scaled, repeatedly, until it has few enough bytes."""
 _MIN_SIDE = 16
-"""Length of the longer side, in pixels, below which a picture is not shrunk further."""
+"""Minimum length of the longer side of a picture, in pixels. A picture is not shrunk below it."""
 
 _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
     (b"<svg", "an SVG drawing, which is text: read it as such"),
@@ -75,9 +76,9 @@ class PictureLimits:
 
 @frozen
 class Picture:
-    """A picture or PDF that can be sent. ``width`` and ``height`` are pixels, 0 for a PDF.
+    """A picture or PDF that can be sent to a model.
 
-    ``pages`` is 0 for a picture.
+    ``width`` and ``height`` are in pixels, 0 for a PDF. ``pages`` is 0 for a picture.
     """
 
     data: bytes
@@ -89,7 +90,7 @@ class Picture:
 
 @frozen
 class NoPicture:
-    """Stands for bytes that can't be sent as a picture.
+    """Returned instead of a picture for bytes that can't be sent as one.
 
     ``reason`` says what the bytes are, such as "a web page".
     """
@@ -114,9 +115,9 @@ def picture_type(data: bytes) -> str:
 
 
 def fits(data: bytes, mime: str, limits: PictureLimits) -> bool:
-    """Return True if ``data`` has the type ``mime``, and its type and size in bytes are within the limits.
+    """Return True if ``data`` is a picture of type ``mime`` that is within the limits.
 
-    The size in pixels is not checked.
+    The limits concern type and size in bytes; the size in pixels is not checked.
     """
     return picture_type(data) == mime and mime in limits.types and len(data) <= limits.bytes
 
@@ -137,9 +138,9 @@ def read_picture(data: bytes, limits: PictureLimits = STANDARD) -> Picture | NoP
 
 
 def picture_size(path: Path) -> tuple[int, int]:
-    """Return width and height in pixels, read from the start of a picture file; (0, 0) if unknown.
+    """Return a picture file's width and height in pixels; (0, 0) if they are unknown.
 
-    Raises OSError if the file can't be opened.
+    Reads only the start of the file. Raises OSError if the file can't be opened.
     """
     with path.open("rb") as file:
         try:
@@ -152,7 +153,7 @@ def picture_size(path: Path) -> tuple[int, int]:
 def _opened(file: "io.BytesIO | io.BufferedReader") -> "Image":
     from PIL import Image
 
-    # `_read` checks the size before it decodes the picture; Pillow's own check would print a warning.
+    # `_read` has checked the size before; Pillow's own check would print a warning.
     Image.MAX_IMAGE_PIXELS = None
     Image.init()
     return Image.open(file, formats=[name for name in _READ if name in Image.OPEN])
@@ -212,7 +213,7 @@ def _encoded(image: "Image", mime: str) -> bytes:
 
 
 def _described(data: bytes) -> str:
-    """Describe bytes that can't be decoded as a picture, such as "an empty file"."""
+    """Say what bytes are that can't be decoded as a picture, such as "an empty file"."""
     if not data:
         return "an empty file"
     start = data[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()

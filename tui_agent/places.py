@@ -1,6 +1,6 @@
-"""Where this program and others keep instructions, rules, skills, commands, agents, hooks, tools.
+"""Paths of instructions, rules, skills, commands, agents, hooks and tools, also of other programs.
 
-This module only names the files and folders; other modules read them.
+This module only lists the paths of files and folders; other modules read them.
 """
 
 import os
@@ -15,7 +15,7 @@ FOLDER = ".tui-agent"
 """This program's directory in a project. All files in it need the user's trust."""
 
 MAX_DEPTH = 9
-"""Maximum depth of the files that are read below a folder in `PLACES`, in path components. Trust
+"""Maximum depth, in path components, at which files below a folder in `PLACES` are read. Trust
 covers files down to the same depth."""
 
 MANAGED = "/etc/claude-code"
@@ -35,7 +35,7 @@ ACTING = {
     "tools": "tool",
 }
 """The kinds of files that need the user's trust, because they run something or instruct the model.
-Each value is the word for one such file. Instructions and rules need no trust, because they are
+Each value is the word for one such file. Instructions and rules are not included, because they are
 ordinary texts, like a README."""
 SKILL_FILE = "SKILL.md"
 """Name of a skill's main file. Other files in a skill's folder are ordinary files of the project."""
@@ -43,23 +43,23 @@ SKILL_FILE = "SKILL.md"
 
 @frozen
 class Place:
-    """A file or folder that is looked for in the project, in the home directory, or in both.
+    """A file or folder that the program looks for in the project, the home directory, or both.
 
-    ``project`` is relative to the project's directory or to one below it; ``home`` is relative to the
-    home directory, or absolute. "" means that it is not looked for there.
+    ``project`` is relative to the project's directory or to one below it; ``home`` is relative to
+    the home directory, or absolute. "" means that it is not looked for there.
     """
 
     kind: Kind
     project: str = ""
     home: str = ""
     whose: str = ""
-    """The other program that reads the file or folder; "" for this program or a convention shared
-    by several programs."""
+    """Name of the other program that reads the file or folder; "" for this program, or for a
+    convention that several programs share."""
     instead: tuple[str, ...] = ()
-    """Files that are read instead of this one if they exist."""
+    """Files that, if they exist, are read instead of this file."""
     is_further: bool = False
-    """Whether the file contains instructions that are read in addition to the directory's main
-    file."""
+    """Whether these instructions are read in addition to the directory's main instruction file, not
+    instead of it."""
 
 
 PLACES = (
@@ -112,7 +112,8 @@ PLACES = (
     Place("hooks", ".claude/hooks", whose="Claude Code"),
     Place("tools", f"{FOLDER}/tools"),
 )
-"""All files and folders that are looked for, in the order in which they are read."""
+"""All files and folders in which the program looks for instructions, skills and the like, in the
+order in which they are read."""
 
 OPENCODE_FILES = (
     "opencode.json",
@@ -132,14 +133,14 @@ OPENCODE_HOME_FILES = (
 
 
 class LeftOut(frozenset[str]):
-    """Other programs, or groups of their files, that the setting ``leave_out`` excludes.
+    """The value of the setting ``leave_out``: other programs, or groups of their files, to ignore.
 
     A program is written ``Codex``, a group of its files ``Claude Code/hooks``. A group is a `Kind`,
     "permissions", "environment" or "servers".
     """
 
     def covers(self, program: str, group: str) -> bool:
-        """Return True if the setting excludes the program, or this group of its files."""
+        """Return True if the setting excludes the program, or this group of the program's files."""
         return bool(program) and not self.isdisjoint({program, f"{program}/{group}"})
 
 
@@ -150,8 +151,9 @@ _MOVED = {
     ".config/opencode": ("XDG_CONFIG_HOME", "opencode"),
     ".pi/agent": ("PI_CODING_AGENT_DIR", ""),
 }
-"""Paths below the home directory that an environment variable can move, each with the variable and
-the new path, relative to the directory that the variable names."""
+"""Directories of other programs that an environment variable can move, by their path below the home
+directory. The value is the variable, and the path relative to the directory that the variable
+names."""
 
 
 def in_home(home: Path, name: str) -> Path:
@@ -169,7 +171,7 @@ def in_home(home: Path, name: str) -> Path:
 
 
 def shown_in_home(home: Path, path: Path) -> str:
-    """Return a path to show: ``~/…`` if it is in the home directory, otherwise the whole path."""
+    """Return a path for display: ``~/…`` in the home directory, otherwise the whole path."""
     if path.is_relative_to(home):
         return f"~/{path.relative_to(home).as_posix()}"
     return path.as_posix()

@@ -1,6 +1,6 @@
 """Lays out a bar chart drawn with characters, in which each step's column is a stack of parts.
 
-The functions are pure.
+All functions are pure.
 """
 
 import itertools
@@ -12,16 +12,17 @@ from tui_agent.lazy import frozen
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _BASE = "▓"
-"""Glyph of the lowest of several parts, so that it stands out even without colour."""
+"""Glyph with which the lowest of several parts is drawn, so that it stands out even without
+colour."""
 _WIDEST = 6
-"""Maximum width of a step's column, in cells."""
+"""Maximum width of the column for one step, in cells."""
 FREE = -1
-"""Value of `Cell.part` for an empty cell."""
+"""Value of `Cell.part` for a cell that belongs to no part of the stack."""
 
 
 @frozen
 class Series:
-    """Values to plot. Each step is a stack of one or more parts.
+    """The values to plot. Each step is drawn as a stack of one or more parts.
 
     ``levels`` contains one row for each part, the lowest part first, with the cumulative value at
     the upper end of the part for each step; so the last row contains the totals. ``top`` is the
@@ -41,9 +42,9 @@ class Series:
 
 
 class Column(NamedTuple):
-    """A column that is ``cells`` wide, for the steps from ``first`` up to but not including ``end``.
+    """A column that is ``cells`` wide and stands for the steps from ``first`` to before ``end``.
 
-    It is drawn from the values of the step ``peak``. ``mark`` is the character under it, "" for none.
+    Its height is that of the step ``peak``. ``mark`` is the character under it, "" for none.
     """
 
     first: int
@@ -56,8 +57,8 @@ class Column(NamedTuple):
 def columns(series: Series, width: int) -> list[Column]:
     """Return the columns of a plot that is at most ``width`` cells wide, from left to right.
 
-    With more steps than cells, each column is one cell wide and stands for one or more steps; its
-    peak is the highest of them. Without steps or cells, the list is empty.
+    If there are more steps than cells, each column is one cell wide and stands for one or more
+    steps; its peak is the highest of them. Without steps or cells, the list is empty.
     """
     count = series.count
     heights = series.levels[-1]
@@ -85,9 +86,9 @@ def columns(series: Series, width: int) -> list[Column]:
 
 
 class Cell(NamedTuple):
-    """One cell of a chart's column.
+    """One cell of a column in the chart.
 
-    ``part`` is the index of the part drawn in it, `FREE` if it is empty.
+    ``part`` is the index of the part that is drawn in the cell; it is `FREE` if the cell is empty.
     """
 
     glyph: str
@@ -95,10 +96,11 @@ class Cell(NamedTuple):
 
 
 def stacked(levels: Sequence[float], top: float, height: int) -> list[Cell]:
-    """Return the ``height`` cells of a column from the top down, on a scale from 0 to ``top``.
+    """Return the cells of a column of a bar chart, from the top down.
 
-    ``levels`` are the cumulative values at the upper ends of the column's parts, the lowest first. A
-    total above 0 fills at least an eighth of a cell.
+    The column has ``height`` cells, on a scale from 0 to ``top``. ``levels`` are the cumulative
+    values at the upper ends of the column's parts, the lowest first. A total above 0 fills at least
+    an eighth of a cell.
     """
     eighths = [0] * len(levels)
     if top > 0:
@@ -111,7 +113,7 @@ def stacked(levels: Sequence[float], top: float, height: int) -> list[Cell]:
     for low in range(0, height * 8, 8):
         if whole <= low:
             cells.append(Cell(" ", FREE))
-        # A full cell belongs to the lowest part if this part fills at least half of the cell.
+        # A cell that is full belongs to the lowest part if this part fills at least half of it.
         elif base >= low + 4 and whole >= low + 8:
             cells.append(Cell(_BASE, 0))
         else:

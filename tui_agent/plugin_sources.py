@@ -1,6 +1,7 @@
 """Fetches a plugin from a folder or a Git repository, either of which may be a marketplace.
 
-Also describes the plugin for the user's consent. `tui_agent.plugins` installs it.
+Also describes the plugin, so that the user can agree to installing it. `tui_agent.plugins` installs
+it.
 """
 
 import shutil
@@ -16,7 +17,7 @@ from tui_agent.plugins import Plugin, PluginError, market_of, read_plugin
 from tui_agent.safe_text import one_line
 
 CLONE_SECONDS = 120
-"""Time limit for cloning, in seconds."""
+"""Time limit for cloning a plugin's Git repository, in seconds."""
 _PROTOCOLS = "https:http:ssh:git:file"
 _ADDRESSES = ("https://", "http://", "git@", "ssh://", "git://", "file://")
 
@@ -27,7 +28,7 @@ def fetched(source: str, name: str, base: Path) -> Iterator[Plugin]:
 
     ``source`` is the folder, relative to ``base`` or absolute, or the repository's address. A
     repository is cloned into a temporary directory, which is removed after the ``with`` block. The
-    call waits for the clone.
+    call waits until the repository is cloned.
 
     Raises:
         PluginError: there is no such plugin, or it can't be read or cloned.
@@ -48,7 +49,10 @@ def fetched(source: str, name: str, base: Path) -> Iterator[Plugin]:
 
 
 def lines_of(plugin: Plugin) -> list[str]:
-    """Return the lines shown before a plugin is added: its name, version, description and parts."""
+    """Return the lines that describe a plugin to the user before it is installed.
+
+    They contain its name, version, description and parts.
+    """
     lines = [f"{plugin.name} {one_line(plugin.version, 40)}".rstrip()]
     if plugin.description:
         lines.append(f"  {one_line(plugin.description, 200)}")
@@ -94,7 +98,7 @@ def _clone(address: str, folder: Path) -> None:
 
 
 def _chosen(folder: Path, name: str) -> Path:
-    """Return ``folder``, or, if it is a marketplace, the folder of its plugin ``name``.
+    """Return ``folder``, or, if it is a marketplace, the folder of the plugin called ``name``.
 
     ``name`` may be "" if the marketplace has only one plugin. Raises PluginError if the marketplace
     has no such plugin, or only names another place from which to get it.

@@ -29,7 +29,7 @@ from tui_agent.places import Kind
 from tui_agent.server_rows import effect_of_server
 
 PLUGINS = "plugins"
-"""Name of the plugins' directory in the data directory."""
+"""Name of the directory with the installed plugins, within the data directory."""
 MANIFEST = ".claude-plugin/plugin.json"
 MARKETPLACE = ".claude-plugin/marketplace.json"
 ROOT_VARIABLE = "CLAUDE_PLUGIN_ROOT"
@@ -43,26 +43,29 @@ _NAME = LazyPattern(r"[a-z0-9][a-z0-9_-]{0,63}")
 KINDS: tuple[Kind, ...] = ("skills", "commands", "agents", "output-styles")
 """The kinds of documents that a plugin may contain."""
 _KEYS = {"output-styles": "outputStyles"}
-"""Keys of a plugin's manifest for kinds of documents whose key differs from the kind's name."""
+"""Keys in a plugin's manifest that differ from the name of the kind of documents that they list."""
 _NOT_READ = {
     "lspServers": "language servers",
     "monitors": "monitors",
 }
-"""Keys of a plugin's manifest that have no effect in this program, each with the name that is shown
-to the user."""
+"""Parts of a plugin's manifest that this program doesn't support: the key, and the name that is
+shown to the user."""
 _FOLDERS_NOT_READ = {"bin": "programs"}
 
 Files = tuple[tuple[Path, int], ...]
-"""A plugin's files, each as its path and the executable bits of its mode."""
+"""The files of a plugin. Each is a path, and the executable bits of the file's mode."""
 
 
 class PluginError(UserFacingError):
-    """A plugin can't be read, added or removed; the message says why."""
+    """Raised when a plugin can't be read, added or removed. The message says why."""
 
 
 @frozen
 class Plugin:
-    """A plugin read from its folder ``root``. ``unused`` names its parts that this program ignores."""
+    """A plugin that was read from the folder ``root``.
+
+    ``unused`` names the parts of the plugin that this program ignores.
+    """
 
     name: str
     description: str
@@ -74,8 +77,8 @@ class Plugin:
     def folders(self, kind: Kind) -> list[Path]:
         """Return the plugin's folders with one kind of documents, the usual folder first.
 
-        The others are named in the manifest. Folders that don't exist or are outside the plugin are
-        left out.
+        The other folders are named in the manifest. Folders that don't exist or are outside the
+        plugin are left out.
         """
         named = _listed(self.manifest, _KEYS.get(kind, kind))
         names = [name for name in named if isinstance(name, str)]
@@ -101,9 +104,10 @@ class Plugin:
         yield from self._tables("mcpServers", ".mcp.json")
 
     def brings(self) -> Iterator[tuple[str, str]]:
-        """Yield (kind, name or effect) for every part of the plugin, to show before it is added.
+        """Yield the kind and the name or effect of every part of the plugin.
 
-        For parts that this program ignores, the kind is "no effect here".
+        This is shown to the user before the plugin is installed. For parts that this program
+        ignores, the kind is "no effect here".
         """
         for kind in KINDS:
             for folder in self.folders(kind):
@@ -147,20 +151,23 @@ class Plugin:
 
 @frozen
 class Installed:
-    """A plugin in the registry: the folder or address that it came from, and the digest of its files."""
+    """An installed plugin in the registry.
+
+    ``source`` is the folder or address that it was copied from, ``digest`` the digest of its files.
+    """
 
     source: str
     digest: str
 
 
 class PluginStore:
-    """Stores the plugins that the user added, and their registry, in the directory ``place``."""
+    """Keeps the plugins that the user installed, and their registry, in the directory ``place``."""
 
     def __init__(self, place: Path) -> None:
         self._place = place
 
     def installed(self) -> dict[str, Installed]:
-        """Return the added plugins by name; empty if the registry can't be read."""
+        """Return the installed plugins by name; empty if the registry file can't be read."""
         try:
             rows = json.loads((self._place / _REGISTRY).read_bytes())
             return {
@@ -171,7 +178,7 @@ class PluginStore:
             return {}
 
     def plugins(self, problems: list[str] | None = None) -> list[Plugin]:
-        """Return the added plugins whose files are unchanged.
+        """Return the installed plugins whose files have not changed since they were installed.
 
         Appends a sentence to ``problems`` about each plugin that is left out.
         """
@@ -195,7 +202,7 @@ class PluginStore:
         return found
 
     def add(self, plugin: Plugin, source: str, digest: str) -> None:
-        """Copy a plugin's files into the store and register it. Replaces a plugin of the same name.
+        """Copy a plugin's files into the store and register it; replace a plugin of the same name.
 
         ``source`` is where the plugin came from, ``digest`` is the digest of the files that the
         user agreed to.
@@ -237,7 +244,7 @@ class PluginStore:
 
 
 def read_plugin(root: Path) -> Plugin:
-    """Read a plugin's folder.
+    """Read and return the plugin in a folder.
 
     Raises:
         PluginError: the folder is not a plugin, or its manifest or name is not valid.
@@ -270,9 +277,9 @@ def read_plugin(root: Path) -> Plugin:
 
 
 def _listed(manifest: Mapping[str, Any], key: str) -> list[Any]:
-    """Return a manifest's value as a list.
+    """Return the value of ``key`` in a plugin's manifest as a list.
 
-    A single value becomes a list of one; no value becomes [].
+    If the value is not a list, returns a list with that single value; if there is no value, [].
     """
     given = manifest.get(key)
     if isinstance(given, list):
@@ -281,7 +288,7 @@ def _listed(manifest: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def _ignored_parts(manifest: Mapping[str, Any], root: Path) -> Iterator[str]:
-    """Yield descriptions of the parts that a manifest names but that this program ignores.
+    """Yield descriptions of the parts of a plugin that its manifest names but this program ignores.
 
     These are documents given as single files or within the manifest, and missing folders and files.
     """
@@ -298,9 +305,10 @@ def _ignored_parts(manifest: Mapping[str, Any], root: Path) -> Iterator[str]:
 
 
 def market_of(root: Path) -> dict[str, Path | str]:
-    """Return the plugins of the marketplace in ``root`` by name; empty if it is not a marketplace.
+    """Return the plugins of the marketplace in ``root`` by name; empty if there is none.
 
-    Each value is the plugin's folder, or its source as JSON if the plugin is kept elsewhere.
+    Each value is the folder of the plugin. If the plugin is kept elsewhere, the value is its
+    source, as JSON.
     """
     file = read_foreign(root / MARKETPLACE, MARKETPLACE, root)
     if file is None or file.problem:
@@ -382,7 +390,7 @@ def _normal(path: Path) -> Path:
 
 
 def _replaced(value: Any, root: Path) -> Any:
-    """Return a JSON value with ``${CLAUDE_PLUGIN_ROOT}`` replaced by the plugin's directory.
+    """Return a JSON value in which ``${CLAUDE_PLUGIN_ROOT}`` is replaced by the plugin's directory.
 
     Keys are not changed.
     """

@@ -12,14 +12,14 @@ _PACKAGE = Path(__file__).parent
 
 
 class ResourceError(UserFacingError):
-    """A prompt can't be read, or is missing although the program should contain it."""
+    """Raised when a prompt file can't be read, or is missing although it should exist."""
 
 
 @lru_cache(maxsize=1)
 def data_root() -> Path:
-    """Return the directory that contains the program's ``styles/`` and ``prompts/``.
+    """Return the directory that contains the folders ``styles/`` and ``prompts/``.
 
-    In a wheel they are inside the package, and in a checkout they are next to it.
+    In a wheel they are inside the package; in a checkout they are next to it.
     """
     packed = _PACKAGE / "_data"
     return packed if packed.is_dir() else _PACKAGE.parent

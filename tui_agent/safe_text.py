@@ -1,9 +1,9 @@
-"""Makes text from outside safe for a terminal.
+"""Makes text from outside the program safe for a terminal.
 
 Replaces control characters, invisible characters, and characters that change the direction of text.
-Some characters can't be stored or sent. Callers replace them with `valid` when a text enters a
-session. All others are stored unchanged, and replaced only when the text is shown on the screen or
-the command line.
+Some characters can't be stored or sent. Callers replace these with `valid` when a text enters a
+session. All other characters are stored unchanged, and replaced only when the text is shown on the
+screen or the command line.
 """
 
 import re
@@ -13,45 +13,46 @@ from typing import Any
 from tui_agent.lazy import LazyPattern
 
 CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
-"""Control characters except tab and line feed. Like the following constants, this goes between the
-brackets of a regular expression's character class."""
+"""Control characters except tab and line feed. This constant and the following ones are meant for
+the brackets of a regular expression's character class."""
 
 REORDERING = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-"""Marks that change the direction of text within a line."""
+"""Invisible marks that change the direction of text within a line."""
 
 SEPARATORS = "\u2028\u2029"
 """Unicode's line and paragraph separators, which some programs treat as line breaks, but terminals don't."""
 
 JOINERS = "\u200d\ufe00-\ufe0f"
-"""Zero-width joiner and variation selectors, which many emoji contain."""
+"""The zero-width joiner and the variation selectors, which are parts of many emoji."""
 
 INVISIBLE = (
     JOINERS
     + "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200c\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0100-\U000e01ef"
 )
-"""Characters that are drawn without a glyph or have no width."""
+"""Characters that are invisible, because they have no glyph or no width."""
 
 SMUGGLING = "\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
-"""Characters that have no use in any text: lone surrogates, annotation marks, and tag characters, an
-invisible alphabet that can hide instructions."""
+"""Characters that have no use in any text: lone surrogates, annotation marks, and tag characters.
+The last are an invisible alphabet that can hide instructions."""
 
 _HIDDEN = LazyPattern(f"[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
 _JOINERS = LazyPattern(f"[{JOINERS}]")
 UNSEEN = LazyPattern(f"(?![{JOINERS}])[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
-"""Matches harmful or invisible characters, except the joiners of emoji."""
+"""Matches harmful or invisible characters, except the joiners that are parts of emoji."""
 
 ACTING = LazyPattern(f"[{CONTROLS}{REORDERING}{SEPARATORS}]")
 """Matches characters that a terminal acts on, or that reorder or break a line."""
 
 _BREAKING = LazyPattern(f"[{CONTROLS}\t\n{REORDERING}{SEPARATORS}]")
-"""Matches the characters of `ACTING`, and tab and line feed, which break a list's columns and lines."""
+"""Matches the characters of `ACTING`, and also tab and line feed, which break the columns and lines
+of a list."""
 
 _INVALID = LazyPattern("[\0\ud800-\udfff]")
 
 
 def valid(text: str) -> str:
-    """Return text in a form that can be stored.
+    """Return a text in a form that can be stored in files and in the database.
 
     Joins surrogate pairs, and replaces lone surrogates and NUL with U+FFFD.
     """
@@ -62,7 +63,7 @@ def valid(text: str) -> str:
 
 
 def valid_texts(value: Any) -> Any:
-    """Return a JSON value with `valid` applied to every text in it, including keys."""
+    """Return a JSON value in which `valid` has been applied to every string, including keys."""
     match value:
         case str():
             return valid(value)
@@ -75,7 +76,10 @@ def valid_texts(value: Any) -> Any:
 
 
 def codes_of(characters: str) -> Iterator[int]:
-    """Yield the code points of the body of a character class, such as `CONTROLS`."""
+    """Yield the code points of the characters in a character class of a regular expression.
+
+    ``characters`` is the body of the class, such as `CONTROLS`.
+    """
     for first, last in re.findall("(.)(?:-(.))?", characters, re.DOTALL):
         yield from range(ord(first), ord(last or first) + 1)
 
@@ -90,16 +94,16 @@ def visible(text: str, characters: re.Pattern[str] = _HIDDEN) -> str:
 
 
 def readable(text: str) -> str:
-    """Return the text with only the characters of `ACTING` replaced by symbols.
+    """Return the text with the control characters in `ACTING` replaced by visible symbols.
 
-    This is for whole answers and outputs. Invisible characters stay, so that emoji are drawn
+    Use this for whole answers and outputs. Invisible characters stay, so that emoji are drawn
     correctly.
     """
     return ACTING.sub(_picture, text.replace("\r\n", "\n"))
 
 
 def listed_name(name: str) -> str:
-    """Return a file name or path as one line of a list: a line feed in it becomes ``␊``.
+    """Return a file name or path as a single line for a list, with line feeds replaced by ``␊``.
 
     ``text_files.names`` finds the file again by the name that this returns.
     """
@@ -107,15 +111,16 @@ def listed_name(name: str) -> str:
 
 
 def escaped_json(text: str) -> str:
-    """Return a JSON text with harmful and invisible characters replaced by JSON escapes."""
+    """Return a JSON text in which harmful and invisible characters are replaced by JSON escapes."""
     return _HIDDEN.sub(_escape, text)
 
 
 def one_line(text: str, limit: int = 200) -> str:
-    """Return the beginning of a text as one safe line of at most ``limit`` characters.
+    """Return the beginning of a text as one line that is safe to show.
 
-    White space becomes single spaces; a line that was cut ends with ``…``. The joiners in emoji are
-    removed, so that the width of the line is the sum of its characters' widths.
+    The line has at most ``limit`` characters, and ends with ``…`` if the text is longer. White
+    space becomes single spaces. The joiners in emoji are removed, so that the width of the line is
+    the sum of its characters' widths.
     """
     text = text.strip(" \t\n")
     beginning = text[: limit * 4]

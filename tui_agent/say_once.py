@@ -7,13 +7,13 @@ T = TypeVar("T", bound=Hashable)
 
 
 class SayOnce:
-    """The messages shown so far, each remembered by its text or by a key for its subject."""
+    """The set of messages that were already shown, each by its text or by a key for its subject."""
 
     def __init__(self) -> None:
         self._said: set[Hashable] = set()
 
     def remember(self, what: Hashable) -> bool:
-        """Remember the message ``what``; return True if it is new."""
+        """Remember the message ``what`` as said; return True if it had not been said before."""
         if what in self._said:
             return False
         self._said.add(what)

@@ -1,11 +1,11 @@
 """Finds secrets in text, such as keys, tokens and passwords.
 
-There are three kinds of rules. *Shapes*: the forms of known services' keys. *Named*: values that
-are assigned to a name, a header or an option for a secret. *Wrapped*: private keys, and any other
-secret in base64. To save time, the rule for a shape is tried only on a text that contains one of
-its traces (fixed strings such as ``ghp_``), and named values are only looked for in lines with a
-word such as ``key``. Seed phrases of wallets have no trace; they are recognised by their words.
-Whether a key is valid is never checked.
+There are three kinds of rules. *Shapes* recognise the keys of known services by their form. *Named*
+rules find values that are assigned to a name, a header or an option for a secret. *Wrapped* rules
+find private keys, and any other secret in base64. To save time, the rule for a shape is tried only
+on a text that contains one of its traces (fixed strings such as ``ghp_``), and named values are
+only looked for in lines with a word such as ``key``. Seed phrases of wallets have no trace; they
+are recognised by their words. Whether a key is valid is never checked.
 
 Types, placeholders, sentences about keys, and code that passes a password on are not secrets.
 """
@@ -25,20 +25,22 @@ REMOVED = "[redacted]"
 """Text that replaces a secret."""
 
 _MAX_BASE64_CHARS = 200_000
-"""Number of characters that are decoded at the start of a piece of base64."""
+"""Maximum number of characters that are decoded from the start of a piece of base64."""
 
 _MAX_LINE_CHARS = 4_000
-"""Length of the pieces in which a long line is searched for named secrets, in characters."""
+"""Length of the pieces into which a long line is split before it is searched for named secrets, in
+characters."""
 
 _OVERLAP = 500
-"""Number of characters by which each piece of a long line is extended at both ends."""
+"""Number of characters by which each piece of a long line is extended at both ends, so that the
+pieces overlap."""
 
 _BREAK = r"""\\?["']?[ \t]*(?:\\n|\\?\r?\n)[ \t]*(?:[>|+\-][ \t]+)?["']?"""
 
 _REST = (
     _BREAK + r"""(?=[A-Za-z_\-+/=.]*(?:\d|[a-z][A-Z]))[A-Za-z0-9_\-+/=.]{6,}(?=["'`,;)\s\\]|$)"""
 )
-"""Matches a line break and the second part of a key that is split over two lines."""
+"""Matches the line break and the second part of a key that is split over two lines of code."""
 
 _WORD = r"[A-Za-z0-9]"
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -48,8 +50,8 @@ _TELLING = in_order(
     pass pwd secret token key auth cred cookie login aws pat= session
     """
 )
-"""Parts of the names that secrets have. Secrets with a name are only looked for in lines that
-contain one of these parts, in upper or lower case."""
+"""Words that the names of secrets contain. Secrets that are recognised by their name are looked for
+only in lines with one of these words, in upper or lower case."""
 
 _COOKIES = re.compile(r"(?i)\b(set-)?cookie[\"']?\s*:\s*[\"']?([^\r\n\"']{4,})")
 _PAIR = re.compile(r"([^=;\s]{1,80})=([^;\s\"',]{6,})")
@@ -69,20 +71,20 @@ _ASSIGNED = re.compile(
 )
 
 _OPTION = re.compile(r"(?:^|[\s\"'`])(?:-[DPJ]|/p:|--?[A-Za-z][\w-]*[ =])[\"']?$")
-"""Matches what precedes a setting given as a program's option: ``-D``, ``--set ``,
-``--from-literal=``."""
+"""Matches the text before a setting that is given as an option on a command line: ``-D``, ``--set
+``, ``--from-literal=``."""
 
 _BESIDE_CHARS = 200
-"""Number of characters before a setting that are searched for another setting."""
+"""Number of characters before a setting that are searched for an option or another setting."""
 
 _FEWEST_IN_SETTING = 4
-"""Minimum length, in characters, of a value that counts as a secret because it is in a list of
-settings."""
+"""Minimum length of a value that is taken for a secret because it is in a list of settings, in
+characters."""
 _PAIR_BEFORE = re.compile(r"(?:^|[\s\"'`;])[\w.-]+=[^\s,;()\"'`]+(?:[ \t]+|;[ \t]*)$")
 
 _PAIR_AFTER = re.compile(r"[\"']?(?:[ \t]+|;[ \t]*)[A-Za-z][\w. -]*=[^\s,;()=]")
-"""Matches the next setting in a list without commas, such as libpq's ``host=db password=…``. The
-arguments of a call in code are separated by commas, so they don't match."""
+"""Matches a following setting in a list without commas, such as libpq's ``host=db password=…``. In
+code, the arguments of a call are separated by commas, so they don't match."""
 
 _NAME = re.compile(
     r"""
@@ -101,8 +103,8 @@ _NAME = re.compile(
 )
 
 _KEPT = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_PAGER", "GPG_KEY"})
-"""Environment variables that are named like secrets but contain none. GPG_KEY is a public fingerprint
-in the official Python images."""
+"""Environment variables whose names look like those of secrets, but which contain none. GPG_KEY is
+a public fingerprint in the official Python images."""
 
 _PASSWORD_NAME = re.compile(r"PASS|PWD|(^|_)PW($|_)")
 
@@ -111,7 +113,8 @@ _ABOUT = re.compile(
     r"HEADER|PROMPT|HELP|LABEL|HINT|TITLE|TEXT|PATTERN|REGEX|RE|PREFIX|SUFFIX|POLICY|RESET|REMAINING|COST|PRICE|RATE|USED|PROVIDER|CLASS|FORMAT|STORE|MANAGER|"
     r"COMMAND|CMD|STYLE|COLOR|INPUT|ENDPOINT|METHOD|MODE|SERVICE|ALGORITHM|VERSION|BINDINGS?|ERROR|MESSAGE|STATUS|OK|SET)$"
 )
-"""Matches the end of a name that stands for a fact about a secret, such as its file or length."""
+"""Matches the end of a name that describes something about a secret, such as its file or length,
+and not the secret itself."""
 
 _PLACEHOLDER = re.compile(
     r"""(?ix)
@@ -131,17 +134,18 @@ _TYPES = re.compile(
 
 _FEWEST_ALONE = 40
 _MOST_ALONE = 400
-"""Minimum and maximum length, in characters, of a value that is a secret by its form alone."""
+"""Minimum and maximum length, in characters, of a value that is recognised as a secret by its form
+alone, whatever its name."""
 
 _DISTINCT = 9
-"""Minimum number of different characters in a random value."""
+"""Minimum number of different characters in a value that counts as random."""
 
 _ALONE = (
     re.compile(r"[5KL][1-9A-HJ-NP-Za-km-z]{50,51}"),
     re.compile(r"S[A-Z2-7]{55}"),
     re.compile(r"\[(?:\s*\d{1,3},){63}\s*\d{1,3}\s*\]"),
 )
-"""Match private keys of Bitcoin, Stellar and Solana."""
+"""Matches private keys of Bitcoin, Stellar and Solana wallets."""
 
 _KEYS_OF_32_BYTES = (
     re.compile(
@@ -149,7 +153,7 @@ _KEYS_OF_32_BYTES = (
     ),
     re.compile(r"(?:0x)?[0-9a-fA-F]{64}"),
 )
-"""Match private keys of WireGuard and Fernet (base64), and of Ethereum (hex)."""
+"""Patterns for private keys of WireGuard and Fernet (base64), and of Ethereum (hex)."""
 
 _PUBLIC_NAME = re.compile(
     r"SHA\d*|HASH|DIGEST|CHECKSUM|SUMS?(_|$)|COMMIT|REV(ISION)?(_|$)|FINGERPRINT|INTEGRITY|(^|_)IDS?(_|$)|ETAG|IMAGE|"
@@ -178,8 +182,8 @@ _IN_VARIABLE = (
     ),
     re.compile(r"^WIFI:.*;P:[^;]{4,};"),
 )
-"""Match passwords and keys in options, headers and cookies. Used only for the values of environment
-variables, as these forms are too common in other texts."""
+"""Patterns for passwords and keys in options, headers and cookies. They are used only for the
+values of environment variables, because these forms are too common in other texts."""
 
 _GIVEN = re.compile(
     r"""
@@ -192,19 +196,20 @@ _GIVEN = re.compile(
     """,
     re.VERBOSE,
 )
-"""Matches a name or an option with its value, within the value of an environment variable."""
+"""Matches a name or an option, together with its value, within the value of an environment
+variable."""
 
 _LONG = re.compile(
     r"(?<![A-Za-z0-9+/_\-=.])(?:(?:[A-Za-z0-9+/]{60,76}\r?\n[ \t]*)+[A-Za-z0-9+/]{4,}|[A-Za-z0-9+/_\-]{24,})={0,2}"
 )
-"""Matches what may be base64, on one line or several."""
+"""Matches text on one or several lines that may be base64."""
 
 _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?)-----")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
 _MAX_KEY_CHARS = 20_000
 
 _CUT_OFF = re.compile(r"[ \t]*[A-Za-z0-9+/]{16,}={0,2}[ \t]*(?:\r?\n)?")
-"""Matches one line of a private key, for keys whose BEGIN line is missing."""
+"""Matches one line of a private key. It is used to find keys whose BEGIN line is missing."""
 
 _LINE_BREAK = re.compile(r"\\r\\n|\\n|\r?\n")
 
@@ -212,7 +217,7 @@ _KEY_LINES = re.compile(
     r"(?:(?>[ \t>|+\-]*(?:\d+[ \t]*[\t:|→][ \t]*)?(?:[A-Za-z0-9+/=]{8,}|[A-Z][A-Za-z-]+: [^\n\\]{1,200}|)[ \t\"',;]*)"
     rf"(?:{_LINE_BREAK.pattern}|\Z))++"
 )
-"""Matches the lines of a private key, plain or with the line numbers, marks or quotes of a listing."""
+"""Matches the lines of a private key. In a listing, they may have line numbers, marks or quotes."""
 
 _PUTTY = re.compile(r"Private-Lines: \d+\s+((?:[A-Za-z0-9+/=]{16,}\s*)+)")
 
@@ -221,7 +226,7 @@ _compiled = lru_cache(maxsize=None)(re.compile)
 
 @frozen
 class Secret:
-    """The range of a secret in a text, from ``start`` up to but not including ``end``.
+    """The position of a secret in a text, from ``start`` up to but not including ``end``.
 
     ``is_key`` is True for a private key or a seed phrase.
     """
@@ -233,32 +238,32 @@ class Secret:
 
 @frozen
 class _Rule:
-    """A pattern that finds secrets, tried only on texts that contain one of the ``traces``.
+    """A regular expression that finds secrets of one form.
 
-    The pattern's last group is the secret. If the pattern has no groups, the whole match is the
-    secret.
+    To save time, it is tried only on texts that contain one of the ``traces``. The last group of
+    the pattern is the secret. If the pattern has no groups, the whole match is the secret.
     """
 
     traces: tuple[str, ...]
     pattern: str
     random: bool = False
-    """True if the part of a match after the first trace must mix letters with digits, or upper with
-    lower case."""
+    """Whether the part of a match after its fixed beginning must look random: it must mix letters
+    with digits, or upper with lower case."""
     fewest: int = 0
-    """Minimum length of a match, in characters. A line break does not count."""
+    """Minimum length of a match, in characters. A line break in the match is not counted."""
 
 
 def _shape(
     begin: str, fewest: int, body: str = r"[A-Za-z0-9_\-]", *, strict: bool = False
 ) -> _Rule:
-    """Return the rule for keys that begin with ``begin``, followed by at least ``fewest`` characters.
+    """Return the rule for keys that begin with the text ``begin``.
 
-    ``body`` is a regular expression for one of these characters. With ``strict``, which is for
-    beginnings that are common in other texts, the characters must mix letters with digits, or upper
-    with lower case.
+    At least ``fewest`` characters must follow. ``body`` is a regular expression for one of these
+    characters. With ``strict``, which is for beginnings that are common in other texts, the
+    characters must mix letters with digits, or upper with lower case.
     """
-    # The pattern begins with the literal text, which is fast to find. A line break before it may be
-    # written as two characters, such as \n.
+    # The pattern begins with the literal text, because that is fast to search for. A line break
+    # before it may be written as two characters, such as \n.
     start = re.escape(begin)
     apart = rf"(?:(?<![A-Za-z0-9_\-]{start})|(?<=\\[nrt]{start}))"
     return _Rule(
@@ -278,11 +283,11 @@ def _shapes(
 
 
 _SHAPES = (
-    # Models.
+    # API keys of model providers.
     *_shapes("sk-ant- sk-proj- sk-or- sk-svcacct- sk-admin-", 8),
     *_shapes("sk- sk_ pk_ rk_ csk- sess- fw_ xai- gsk_", 8, strict=True),
     *_shapes("pplx- nvapi- r8_ hf_ api_org_ tgp_v1_", 8, strict=True),
-    # Clouds.
+    # API keys of cloud providers.
     _shape("AIza", 20),
     _shape("ya29.", 20),
     _shape("GOCSPX-", 16),
@@ -296,7 +301,7 @@ _SHAPES = (
     _shape("sbp_", 40, _WORD),
     *_shapes("pscale_tkn_ pscale_pw_ pscale_oauth_ nfp_ pul-", 24),
     *_shapes("tskey-auth- tskey-api- tskey-client-", 16),
-    # Code, packages, continuous integration.
+    # Code hosting, package registries and continuous integration.
     *_shapes("ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", 16),
     *_shapes("glpat- gldt- glft- glsoat- glrt- glptt- gloas- glcbt-", 16),
     *_shapes("GR1348941 glimt- glagent-", 20),
@@ -308,16 +313,16 @@ _SHAPES = (
     _shape("ATATT3x", 16, r"[A-Za-z0-9_\-=]"),
     _shape("ATBB", 24, r"[A-Za-z0-9_\-=]", strict=True),
     *_shapes("sntrys_ sntryu_ glsa_ glc_", 20, r"[A-Za-z0-9_\-+/=]"),
-    # Secret stores.
+    # Secret managers, and keys of encryption tools and wallets.
     *_shapes("hvs. hvb. hvr.", 16),
     _shape("AGE-SECRET-KEY-1", 16, "[A-Z0-9]"),
     _shape("xprv", 100, _WORD),
     _shape("nsec1", 58, "[a-z0-9]"),
-    # Private keys of elliptic curves without the lines around them.
+    # Private keys of elliptic curves, without the BEGIN and END lines around them.
     *_shapes("MIGHAgEAMBMGByqGSM49 MHcCAQEEI MIGkAgEBBDA", 40, "[A-Za-z0-9+/=]"),
     _shape("MC4CAQAwBQYDK2VwBCIEI", 20, "[A-Za-z0-9+/=]"),
     *_shapes("dp.pt. dp.st. dp.ct. ops_eyJ", 30),
-    # Messages, payment and others.
+    # Messaging, payment and other services.
     *_shapes("xoxb- xoxp- xoxa- xoxs- xoxr- xoxo- xoxe- xoxe. xapp-", 10),
     _shape("SG.", 32, r"[A-Za-z0-9_\-.]"),
     *_shapes("SK AC key-", 32, "[0-9a-f]"),
@@ -335,7 +340,7 @@ _SHAPES = (
 )
 _RULES = (
     *_SHAPES,
-    # Tokens and keys by their shape as a whole.
+    # Tokens and keys that are recognised by more than their beginning.
     _Rule(("eyJ",), r"(?<![\w\-])eyJ[\w\-]{8,}\.(?:[\w\-]{8,}\.[\w\-]*|eyJ[\w\-]{8,})"),
     _Rule(
         ("hooks.slack",),
@@ -371,12 +376,13 @@ _RULES = (
     _Rule(("NRAL",), r"(?<!\w)[0-9A-Za-z]{36}(?:[0-9A-Za-z]{8})?NRAL(?!\w)", random=True),
     _Rule((":AA",), r"(?<!\d)\d{6,12}:AA[A-Za-z0-9_\-]{30,40}(?![A-Za-z0-9_\-])"),
     _Rule(("8Q~",), r"(?<![\w~.\-])([\w~.\-]{3}8Q~[\w~.\-]{31,34})(?![\w~.\-])"),
-    # Password hashes. The match leaves out the first dollar sign, because with it a hash looks like a variable.
+    # Password hashes. Leave out the hash's first dollar sign, because with it the hash would be
+    # taken for a variable, which is not a secret.
     _Rule(
         ("$2", "$5$", "$6$", "$y$", "$a"),
         r"\$((?:2[aby]|5|6|y|argon2id?|apr1)\$[A-Za-z0-9./$=,+]{20,})",
     ),
-    # Secrets in URLs.
+    # Passwords and tokens in URLs.
     _Rule(("://",), r"://[^/\s:@\"'<>{}$*]{0,100}:([^/\s@\"'<>{}$]{1,300})@(?=[\w\[.])"),
     _Rule(
         ("://",), r"://([A-Za-z0-9_\-.~%]{16,300})(?::(?:x-oauth-basic)?)?@(?=[\w\[.])", random=True
@@ -415,13 +421,13 @@ _RULES = (
         r"(?<![A-Za-z])(?:_auth\s*=\s*|auth\"\s*:\s*\")([A-Za-z0-9+/]{12,}={0,2})",
         random=True,
     ),
-    # Elements and attributes, and connection strings.
+    # Passwords in XML elements and attributes, and in connection strings.
     _Rule(
         ("assword", "ASSWORD", "wd=", "WD="),
         r"(?im)(?:<[\w.:-]*password>|password\"\s+value=\"|;\s*(?:password|pwd)\s*=)"
         r"([^\s<>\"';$%{}()]{4,})(?=[<\";]|[\"']?\s*$)",
     ),
-    # A private RSA key without the lines around it.
+    # Private RSA keys without the BEGIN and END lines around them.
     _Rule(
         ("MII",),
         r"(?<![A-Za-z0-9+/])(MII[A-Za-z0-9+/]{1,6}IBA(?:DANBgkqhkiG9w0BAQEFAASC|AKCA[QgY]EA)[A-Za-z0-9+/=]{40,})",
@@ -429,7 +435,7 @@ _RULES = (
     _Rule(("LoginModule",), r"LoginModule\s.{0,300}?\bpassword=\\?\"([^\"$\\]{3,})"),
     _Rule(("jdbc:oracle",), r"jdbc:oracle:\w+:[^\s/@:]+/([^\s/@\"'$]{3,})@"),
     _Rule(("password",), r"(?m)^[ \t]*password[ \t]+([^\s:=]\S*)[ \t]*$", random=True),
-    # Options of programs that take a password.
+    # Command-line options for user names and passwords.
     _Rule(
         ("curl ", "http ", "https ", "wget ", "xh "),
         r"\b(?:curl|https?|wget|xh)\s.{0,300}?(?<=\s)(?:-u|--user|-U|--proxy-user)[\s=]*[\"']?[^\s:\"'$]+:([^\s\"'$]+)",
@@ -459,7 +465,7 @@ _BY_TRACE = [(trace, rule) for rule in _RULES for trace in rule.traces]
 
 
 def find_secrets(text: str) -> list[Secret]:
-    """Return the secrets in a text in order of their position, with overlapping ones merged."""
+    """Return the secrets in a text, ordered by position. Overlapping secrets are merged."""
     found = sorted(_found(text), key=lambda secret: (secret.start, -secret.end))
     kept: list[Secret] = []
     for secret in found:
@@ -477,7 +483,7 @@ def has_secret(text: str) -> bool:
 
 
 def is_secret_value(value: str, name: str = "") -> bool:
-    """Return True if the whole value of a variable or a file is a key of a kind that has no prefix.
+    """Return True if the whole value of a variable or a file is a key that has no known prefix.
 
     Recognises keys of Bitcoin, Stellar, Solana, Ethereum, WireGuard and Fernet. The keys of the
     last three look like digests, so they don't count if ``name`` suggests a digest (``SHA256``).
@@ -492,7 +498,7 @@ def is_secret_value(value: str, name: str = "") -> bool:
 
 
 def is_secret_in_variable(value: str) -> bool:
-    """Return True if a variable's value contains an option or a setting with a secret.
+    """Return True if an environment variable's value contains an option or setting with a secret.
 
     An example is ``-uroot -pS3cr3tPass9``. Unlike in code, every value that is assigned to a
     secret's name counts, except placeholders, paths, options and numbers. For a password, numbers
@@ -516,7 +522,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def remove_secrets(text: str) -> str:
-    """Return a text with each secret that is found in it replaced by ``[redacted]``."""
+    """Return a text in which every detected secret is replaced by ``[redacted]``."""
     found = find_secrets(text)
     if not found:
         return text
@@ -543,7 +549,7 @@ def _seed_phrases(text: str) -> Iterator[Secret]:
 
 @lru_cache(maxsize=1)
 def _seed_words() -> frozenset[str]:
-    """Return the English words that seed phrases of wallets are made of (BIP 39)."""
+    """Return the words that the seed phrases of wallets consist of (BIP 39, in English)."""
     return frozenset(Path(__file__).with_name("seed_words.txt").read_text(encoding="ascii").split())
 
 
@@ -576,7 +582,7 @@ def _named(text: str) -> Iterator[Secret]:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line of a text with its offset; long lines are split into overlapping pieces."""
+    """Yield each line of a text with its offset. Long lines are split into overlapping pieces."""
     at = 0
     for line in text.split("\n"):
         for piece in range(0, len(line), _MAX_LINE_CHARS):
@@ -598,7 +604,7 @@ def _assigned(line: str) -> Iterator[tuple[int, int]]:
     while match := _ASSIGNED.search(line, at):
         group = "plain" if match["plain"] is not None else "quoted"
         at = match.end("sign")
-        # A value that is not a secret may itself be an assignment, so it is searched, too.
+        # If the value is not a secret, it may itself be an assignment, so search it, too.
         if _is_for_secret(match["name"]) and (
             _is_value(match, group, line) or _is_setting(match, group, line)
         ):
@@ -608,8 +614,8 @@ def _assigned(line: str) -> Iterator[tuple[int, int]]:
 
 @lru_cache(maxsize=4_096)
 def _is_for_secret(name: str) -> bool:
-    """Return True if a name is for a secret, not for a fact about one, such as its length."""
-    # The last parts of a dotted name decide: ``Token.Comment`` is not a secret.
+    """Return True if a name is that of a secret, not of a fact about one, such as its length."""
+    # In a dotted name only the last parts count, so that ``Token.Comment`` is not a secret.
     parts = name.split(".")
     last = _upper("_".join(parts[-1:] if name[0].isupper() else parts[-2:]))
     if _ABOUT.search(last) or last.endswith("TOKENS"):
@@ -618,12 +624,16 @@ def _is_for_secret(name: str) -> bool:
 
 
 def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR0911 - one test after the other
-    """Return True if a value assigned to a secret's name is a secret, not code, a placeholder or prose."""
+    """Return True if the value assigned to a secret's name is itself a secret.
+
+    Returns False for code, placeholders and prose.
+    """
     name = match["name"]
     sign = match["sign"]
     value = match[group]
     rest = line[match.end(group) :]
-    # The name is written like an environment variable, unlike names in code.
+    # An assignment counts as one of an environment variable if its name is in upper case and no
+    # spaces are around the sign, unlike in most code.
     is_variable = name.isupper() and sign.strip() == sign
     is_password = _PASSWORD_NAME.search(_upper(name)) is not None
     if _PLACEHOLDER.match(value) or _is_removed(value):
@@ -647,7 +657,7 @@ def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR
         return _is_mixed(value) or is_password or is_variable
     if _is_jumbled(value):
         return True
-    # A single word counts as a value only if the line can't be code, where it would be an
+    # If the line may be code, a single word doesn't count as a value, because it may be an
     # identifier.
     if value.lower() in name.lower() or rest[:1] in {",", ")", "]"}:
         return False
@@ -661,7 +671,10 @@ def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR
 
 
 def _is_setting(match: re.Match[str], group: str, line: str) -> bool:
-    """Return True if a value is a secret because it is in an option or in a list of settings."""
+    """Return True if a value is a secret because it is in an option or in a list of settings.
+
+    An example of such a list is ``host=db password=…``.
+    """
     value = match[group]
     rest = line[match.end(group) :]
     start = match.start("name")
@@ -687,7 +700,8 @@ def _private_keys(text: str) -> Iterator[Secret]:
             yield from _block(text, match.end())
         for match in _PEM_END.finditer(text):
             start = end = match.start()
-            # Go up line by line, because text that looks like a key may have thousands of lines.
+            # Search upwards line by line, because text that looks like a key may have thousands of
+            # lines.
             while start and _CUT_OFF.fullmatch(
                 text, above := text.rfind("\n", 0, start - 1) + 1, start
             ):
@@ -721,7 +735,10 @@ def _block(text: str, start: int) -> Iterator[Secret]:
 
 
 def _wrapped(text: str) -> Iterator[Secret]:
-    """Yield secrets in base64, and Amazon's secret keys, which can be any 40 random characters."""
+    """Yield pieces of base64 that encode a secret, and Amazon's secret keys.
+
+    An Amazon key can consist of any 40 random characters.
+    """
     for match in _LONG.finditer(text):
         is_amazons = match.end() - match.start() == 40 and _is_random(match[0])
         if is_amazons or any(_plain(_decoded("".join(match[0].split())))):
@@ -746,7 +763,10 @@ def _decoded(text: str) -> str:
 
 
 def _upper(name: str) -> str:
-    """Return a name in the form of an environment variable: ``apiKey`` and ``api-key`` are ``API_KEY``."""
+    """Return a name in the form of an environment variable.
+
+    For example, returns ``API_KEY`` for ``apiKey`` and ``api-key``.
+    """
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
     return re.sub(r"[.\-]", "_", parted).upper()
 
@@ -771,7 +791,7 @@ def _is_jumbled(text: str) -> bool:
 
 
 def _is_random(text: str) -> bool:
-    """Return True if 40 characters look like a random key, and not like a path or a name."""
+    """Return True if a text of 40 characters looks like a random key, not like a path or a name."""
     if "_" in text or "-" in text:
         return False
     if not all(re.search(kind, text) for kind in ("[a-z]", "[A-Z]", "[0-9]")):
@@ -781,12 +801,12 @@ def _is_random(text: str) -> bool:
 
 
 def _changes(kinds: list[str]) -> int:
-    """Return how many pairs of adjacent characters are of different kinds."""
+    """Return how often the kind of character changes between adjacent characters."""
     return sum(first != second for first, second in pairwise(kinds))
 
 
 def _kind_of(char: str, *, other: str) -> str:
-    """Return "a" for a lower-case letter, "A" for an upper-case one, and otherwise ``other``."""
+    """Return "a" for a lower-case letter, "A" for an upper-case one, otherwise ``other``."""
     if char.islower():
         return "a"
     return "A" if char.isupper() else other
@@ -795,7 +815,8 @@ def _kind_of(char: str, *, other: str) -> str:
 def remove_known(text: str, secrets: Iterable[str]) -> str:
     """Return a text with the given secrets replaced by ``[redacted]``.
 
-    Secrets of fewer than 6 characters stay, as they may be parts of words.
+    Secrets of fewer than 6 characters are not replaced, because they may be parts of ordinary
+    words.
     """
     for secret in secrets:
         if len(secret) >= 6:

@@ -12,13 +12,13 @@ from urllib.parse import quote
 from tui_agent.secret_detector import REMOVED
 
 MIN_CHARS = 6
-"""Minimum length of the secrets that callers pass, in characters. Shorter secrets may occur within
+"""Minimum length of a secret that callers may pass, in characters. Shorter texts may occur within
 ordinary words."""
 
 _FEWEST_IN_LINE = 16
-"""Minimum length of a line of a private key that is searched for on its own, in characters."""
+"""Minimum length of a line of a private key for which a text is searched, in characters."""
 _FEWEST_IN_BASE64 = 8
-"""Minimum length of a piece of base64 that is searched for, in characters."""
+"""Minimum length of a piece of base64 for which a text is searched, in characters."""
 _ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be", "cp1252")
 _COVER = b"*"
 
@@ -27,9 +27,9 @@ class SecretForms:
     """Finds and replaces given secrets.
 
     Args:
-        secrets: the secrets. If one has several lines, its long words are also searched for on their
-            own, because a numbered listing separates the lines.
-        blocks: secrets that are only searched for as a whole.
+        secrets: the secrets. If a secret has several lines, its long words are also searched for
+            separately, because the line numbers in a listing would keep the whole secret from matching.
+        blocks: secrets that are searched for only as a whole, even if they have several lines.
     """
 
     def __init__(self, secrets: Iterable[str], blocks: Iterable[str] = ()) -> None:
@@ -40,7 +40,7 @@ class SecretForms:
         for text in (*wanted, *blocks):
             plain.update(_forms(text))
         self.texts = sorted(plain, key=len, reverse=True)
-        """Every form of every secret as text, the longest first."""
+        """Every form in which a secret may be written as text, the longest form first."""
         encoded: set[bytes] = set()
         for form in self.texts:
             encoded.update(_encoded(form))
@@ -48,7 +48,7 @@ class SecretForms:
 
     @property
     def longest(self) -> int:
-        """Length of the longest form of a secret, in bytes."""
+        """Length of the longest form in which a secret may be written, in bytes."""
         return len(self._bytes[0])
 
     def text(self, text: str) -> str:
@@ -63,7 +63,7 @@ class SecretForms:
         return any(form in data for form in self._bytes)
 
     def masked(self, data: bytes) -> bytes:
-        """Return bytes of the same length with each secret overwritten by asterisks."""
+        """Return bytes of the same length in which each secret is overwritten by asterisks."""
         for form in self._bytes:
             if form in data:
                 data = data.replace(form, _COVER * len(form))
@@ -82,8 +82,8 @@ def _forms(text: str) -> Iterator[str]:
     once.add(quote(text, safe=""))
     for form in once:
         yield form
-        # A tool call's arguments are JSON within an entry's JSON, and exported pages also nest
-        # JSON.
+        # In a session, JSON is nested: a tool call's arguments are JSON within an entry's JSON.
+        # Exported pages also nest JSON.
         for twice in _in_json(form):
             yield twice
             yield from _in_json(twice)
@@ -95,9 +95,11 @@ def _in_json(text: str) -> set[str]:
 
 
 def _in_base64(data: bytes) -> Iterator[str]:
-    """Yield the base64 of the bytes at each of the three alignments, in the standard and URL alphabets.
+    """Yield the base64 of the bytes at each of the three alignments, in both alphabets.
 
-    Characters that also depend on the neighbouring bytes are left out.
+    The base64 of a secret depends on its offset in the encoded data, which gives three alignments.
+    The alphabets are the standard and the URL alphabet. Characters that also depend on the
+    neighbouring bytes are left out.
     """
     for before in range(3):
         whole = base64.b64encode(b"\0" * before + data).decode("ascii")
@@ -113,4 +115,4 @@ def _encoded(form: str) -> Iterator[bytes]:
         try:
             yield form.encode(encoding)
         except UnicodeEncodeError:
-            continue  # a file in this encoding can't contain the secret
+            continue  # a file in this encoding can't contain this secret

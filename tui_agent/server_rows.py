@@ -1,4 +1,4 @@
-"""Describes an MCP server's settings in words, for questions about trust."""
+"""Describes in words what an MCP server's settings do, for questions about trust."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,10 +7,11 @@ from tui_agent.json_text import as_list
 
 
 def effect_of_server(row: Mapping[str, Any]) -> str:
-    """Describe to the user what an MCP server does: ``connects to URL``, or ``runs COMMAND`` with arguments.
+    """Return a phrase that tells the user what an MCP server does.
 
-    For an entry with neither a URL nor a command, say which settings it changes on the user's
-    server of the same name.
+    The phrase is ``connects to URL``, or ``runs COMMAND`` with arguments. For an entry with neither
+    a URL nor a command, it says which settings the entry changes on the user's server of the same
+    name.
     """
     if url := row.get("url"):
         return f"connects to {url}"

@@ -1,8 +1,8 @@
-"""Lists every setting as a row: its value, the source of the value, its meaning and what it accepts.
+"""Lists every setting as a row: its value, where it was set, its meaning and what it accepts.
 
 ``tui-agent config`` and the settings page show these rows. The descriptions come from the fields of
-`Config`; some of them are docstrings, read from the program's source files. This module writes
-nothing.
+`Config`. For fields with a docstring instead of a description, they are read from the program's
+source files. This module writes nothing.
 """
 
 import ast
@@ -24,7 +24,7 @@ from tui_agent.config import LoadedConfig, is_fixed
 from tui_agent.lazy import frozen
 
 UNSET = "—"
-"""Text that is shown instead of the value of a setting that is not set."""
+"""Text that is shown in place of the value if a setting has no value."""
 
 _SESSION = "from the next session on"
 _EFFECTIVE_LATER = {
@@ -38,8 +38,8 @@ _EFFECTIVE_LATER = {
     "hooks": _SESSION,
     "mcp": "with /mcp reload",
 }
-"""When a change of a setting takes effect, by setting or table. All other changes take effect at
-once."""
+"""When a change takes effect, by setting or table. Changes of settings that are not listed here
+take effect at once."""
 
 _ABBREVIATED = {"ui": "interface", "mcp": "MCP servers"}
 
@@ -53,7 +53,7 @@ def takes_effect(key: str) -> str:
 
 
 def changed_keys(before: BaseModel, after: BaseModel, prefix: str = "") -> Iterator[str]:
-    """Yield the dotted keys of the settings that differ between two configurations.
+    """Yield the dotted keys of all settings whose values differ between two configurations.
 
     A table whose keys the user chooses, such as ``models``, counts as one setting.
     """
@@ -68,7 +68,7 @@ def changed_keys(before: BaseModel, after: BaseModel, prefix: str = "") -> Itera
 
 @frozen
 class SettingRow:
-    """One setting, for display.
+    """One setting and its value, as the settings page shows it.
 
     ``key`` is dotted, as in ``ui.theme``. ``value`` is `UNSET` if there is none, the number of
     entries for a table or list, and "…" for an API key. ``origin`` is where the value was set.
@@ -80,14 +80,14 @@ class SettingRow:
     description: str
     accepts: str
     choices: tuple[str, ...] = ()
-    """All values that the setting accepts; empty if they can't be listed."""
+    """All values that the setting accepts, if they can be listed; otherwise empty."""
     editable: bool = True
-    """Whether the setting is a single value, which the settings page can edit, and not a table or a
-    list."""
+    """Whether the settings page can edit the setting, because it is a single value and not a table
+    or a list."""
 
     @property
     def words(self) -> str:
-        """The setting's name in words, without its table, such as ``typing pause``."""
+        """The last part of the setting's key, in words, such as ``typing pause``."""
         return _in_words(self.key.rpartition(".")[2])
 
     @property
@@ -103,7 +103,7 @@ def _in_words(name: str) -> str:
 def setting_rows(
     loaded: LoadedConfig, table: BaseModel | None = None, prefix: str = ""
 ) -> tuple[SettingRow, ...]:
-    """Return a row for every setting, including those in tables, in the order of `Config`.
+    """Return a row for every setting, also for those in tables, in the order of `Config`.
 
     With ``table`` and its ``prefix``, such as ``ui.``, returns only the settings of that table.
     """
@@ -136,7 +136,7 @@ def setting_rows(
 
 @cache
 def _docstrings(model: type[BaseModel]) -> Mapping[str, str]:
-    """Return the docstrings of a model's fields by field name, read from the source file.
+    """Return the docstrings of a settings model's fields by field name, read from the source file.
 
     The result is empty if the source file can't be read.
     """
@@ -194,7 +194,7 @@ def _kinds(info: FieldInfo) -> tuple[Any, ...]:
 
 
 def _members(info: FieldInfo) -> tuple[FieldInfo, ...]:
-    """Return the types that a field accepts, one by one, each with its limits."""
+    """Return the types that a settings field accepts, one by one, each with its limits."""
     if get_origin(info.annotation) in {Literal, dict, tuple, list}:
         return (info,)
     kinds = get_args(info.annotation)

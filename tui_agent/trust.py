@@ -1,9 +1,10 @@
-"""Trust in a project: whether its settings, permission rules, commands, hooks and servers may be used.
+"""Trust in a project: whether its settings, rules, commands, hooks and servers may be used.
 
-None of them takes effect until the user trusts the project. This module finds the files that need
-trust, and reads and stores the user's answer; its callers ask the user, and ignore the files of an
-untrusted project. The user's answers are stored by project. A yes is stored with a digest of the
-files, so the user is asked again after a change in one of them.
+None of them takes effect until the user trusts the project. Rules are permission rules, and servers
+are MCP servers. This module finds the files that need trust, and reads and stores the user's
+answer; its callers ask the user, and ignore the files of an untrusted project. The user's answers
+are stored by project. A yes is stored with a digest of the files, so the user is asked again after
+one of the files has changed.
 """
 
 import hashlib
@@ -47,40 +48,42 @@ _FOLDERS = (
     FOLDER,
     *(place.project for place in _PLACES if not place.project.startswith(f"{FOLDER}/")),
 )
-"""Folders of a project whose files need trust, such as those of commands, tools and hooks."""
+"""Folders in a project whose files need the user's trust, such as those of commands, tools and
+hooks."""
 _RUN_BY_SETTINGS = {place.project for place in _PLACES if place.kind == "hooks" and place.whose}
-"""Folders of hook scripts, which run only if the project's settings name them."""
+"""Folders of hook scripts that run only if the project's settings name them."""
 _SKILL_FOLDERS = {place.project for place in _PLACES if place.kind == "skills"}
 _FLAT_SKILLS = {
     place.project for place in _PLACES if place.kind == "skills" and place.whose == "Pi"
 }
-"""Folders in which a single Markdown file also counts as a skill."""
+"""Folders in which a single Markdown file counts as a skill, besides a folder with a main file."""
 _MAIN_FILES = tuple(
     name for place in places_of("instructions") for name in (place.project, *place.instead) if name
 )
 _IMPORTING = {Path(name).name for name in _MAIN_FILES}
 CODEX_HOOKS = ".codex/hooks.json"
 MAX_FILES = 2_000
-"""Maximum number of files that need trust in one project. A project with more can't be trusted."""
+"""Maximum number of files in one project that need trust. A project with more files can't be
+trusted."""
 MAX_BYTES = 4_000_000
 """Maximum total size of a project's files that need trust, in bytes."""
 MAX_MAIN_BYTES = 32 * 1024
-"""Number of bytes at the start of an instruction file that are searched for imports. A model never
-receives more of the file."""
+"""Number of bytes at the start of an instruction file that are searched for imports. More is not
+needed, because a model never receives the rest of the file."""
 
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
-"""Name of the environment variable that contains the session's directory, for hooks in Claude
-Code's format."""
+"""Environment variable through which hooks in Claude Code's format receive the session's
+directory."""
 TrustDecision = Literal["trusted", "refused"]
 
 _KINDS = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"}
-"""Names for settings on the screen, by their table. A setting of any other table is called a
-"setting"."""
+"""Words for a project's settings on the screen, by their table. A setting of any other table is
+called a "setting"."""
 
 
 @frozen
 class TrustItem:
-    """A single thing in a project that needs trust, such as a hook.
+    """One thing in a project that needs the user's trust, such as a hook.
 
     ``text`` is its effect or description. ``place`` is the path of its file, relative to the
     project.
@@ -113,15 +116,16 @@ class ProjectState:
 
 
 class TrustStore:
-    """Stores the user's answers about trust by project directory, in the JSON file ``path``."""
+    """Stores whether the user trusts each project, in the JSON file ``path``."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def answer(self, project: Path, digest: str) -> TrustDecision | None:
-        """Return the user's answer for a project; None if there is none.
+        """Return the user's stored answer for a project; None if there is none.
 
-        "trusted" applies only to files with this ``digest``, "refused" to any files.
+        The answer "trusted" applies only to files with the same ``digest``; "refused" applies to
+        any files.
         """
         match self._read().get(os.path.realpath(project)):
             case {"answer": "refused"}:
@@ -131,12 +135,15 @@ class TrustStore:
         return None
 
     def remember(self, project: Path, digest: str, answer: TrustDecision) -> None:
-        """Store an answer; raises OSError if the file can't be written."""
+        """Store the user's answer for a project.
+
+        Raises OSError if the file can't be written.
+        """
         kept = {"answer": answer, "digest": digest, "at": int(time.time())}
         self._write({**self._read(), os.path.realpath(project): kept})
 
     def forget(self, project: Path) -> None:
-        """Delete the answer for a project, so that the user is asked again."""
+        """Delete the user's answer for a project, so that the user is asked again."""
         known = self._read()
         if known.pop(os.path.realpath(project), None) is not None:
             self._write(known)
@@ -174,7 +181,7 @@ def named_files(project: Path, cwd: Path, command: str) -> Iterator[Path]:
 
 
 class PinnedFiles:
-    """Detects changes to project files that hooks and servers run outside the sandbox.
+    """Detects changes to files of the project that hooks and servers run outside the sandbox.
 
     A file's digest is recorded when the file is first checked.
     """
@@ -183,9 +190,10 @@ class PinnedFiles:
         self._digests: dict[Path, str] = {}
 
     def pin(self, cwd: Path, command: str) -> str:
-        """Record the digests of the files that a command names, except files recorded before.
+        """Record the digests of the files that a command names.
 
-        Stops at a file that can't be read, and returns a clause about it; "" if there is none.
+        Files recorded before are left unchanged. Stops at a file that can't be read, and returns a
+        clause about it; "" if there is none.
         """
         for path, digest, unreadable in self._named(cwd, command):
             if unreadable:
@@ -194,10 +202,11 @@ class PinnedFiles:
         return ""
 
     def problem(self, cwd: Path, command: str) -> str:
-        """Return why a command must not run, as a clause about the first bad file that it names.
+        """Return why a command must not run, as a clause about one of the files that it names.
 
-        Returns "" if the command may run. A file is bad if it has changed since its first check or
-        can't be read. The command runs in ``cwd``; only files of its project are checked.
+        Returns "" if the command may run. It must not run if a file has changed since the first
+        check or can't be read; the clause is about the first such file. The command runs in
+        ``cwd``; only files of its project are checked.
         """
         for path, digest, unreadable in self._named(cwd, command):
             if unreadable:
@@ -279,7 +288,7 @@ def _files(project: Path, cwd: Path) -> Iterator[Path]:
 
 
 def importing_files(project: Path, cwd: Path) -> Iterator[Path]:
-    """Yield a project's instruction files that may import files from outside the project.
+    """Yield the instruction files of a project that may import files from outside the project.
 
     Covers the project's root and the directories from there down to ``cwd``.
     """
@@ -292,7 +301,7 @@ def importing_files(project: Path, cwd: Path) -> Iterator[Path]:
 
 
 def _folders(project: Path, cwd: Path) -> list[Path]:
-    """Return the directories from the project's own down to ``cwd``, outermost first."""
+    """Return the directories from the project's root down to ``cwd``, outermost first."""
     above = [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project)]
     return sorted({project, *above})
 
@@ -339,7 +348,7 @@ def _text(project: Path, path: Path) -> str:
 
 
 def _acting_below(project: Path, folder: Path, name: str) -> Iterator[Path]:
-    """Yield the files that need trust below ``folder/name``.
+    """Yield the files below ``folder/name`` that need the user's trust.
 
     Of a skill, yields only its main file.
     """
@@ -351,7 +360,10 @@ def _acting_below(project: Path, folder: Path, name: str) -> Iterator[Path]:
 
 
 def _below(project: Path, place: Path) -> Iterator[Path]:
-    """Yield the files below a directory, sorted, down to `MAX_DEPTH`; none outside the project."""
+    """Yield the files below a directory, sorted, down to `MAX_DEPTH`.
+
+    Files that are outside the project, through a link, are left out.
+    """
     for directory, names, files in os.walk(place, followlinks=True):
         names.sort()
         inside = is_inside(project, Path(directory))
@@ -363,9 +375,9 @@ def _below(project: Path, place: Path) -> Iterator[Path]:
 
 
 def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
-    """Return a SHA-256 digest of the files' names and contents, and a problem.
+    """Return a SHA-256 digest of the files' names and contents, and why there is none.
 
-    One of the two is "".
+    Either the digest or the reason is "".
     """
     if len(files) > MAX_FILES:
         return "", f"it has more than {MAX_FILES:,} files that need trust"
@@ -449,7 +461,10 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def _value_text(value: object) -> str:
-    """Return a setting's value for display: text unquoted, tables as ``KEY = VALUE`` pairs."""
+    """Return a setting's value for display: text without quotes, tables as ``KEY = VALUE``.
+
+    The pairs of a table are separated by commas.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
@@ -462,7 +477,10 @@ def _in_json(value: object) -> str:
 
 
 def _summary(text: str, kind: str) -> str:
-    """Return a tool file's function names, a skill's description line, or another text's first line."""
+    """Return one line that tells the user what a file does.
+
+    This is a tool file's function names, a skill's description line, or another text's first line.
+    """
     if kind == ACTING["tools"]:
         return ", ".join(re.findall(r"^(?:async )?def ([a-zA-Z]\w*)", text, re.MULTILINE))
     lines = [line.strip() for line in text.splitlines() if line.strip(" -\t")]

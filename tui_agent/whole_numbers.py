@@ -1,12 +1,13 @@
 """Parses whole numbers that a user, a model, a server or a file wrote."""
 
 _MAX_DIGITS = 18
-"""Maximum number of digits in a whole number, so that it fits in 64 bits, as SQLite requires.
-Python refuses to convert more than 4,300 digits (``sys.set_int_max_str_digits``)."""
+"""Maximum number of digits in a whole number. With 18 digits, it fits in 64 bits, as SQLite
+requires. (Python itself refuses to convert more than 4,300 digits, see
+``sys.set_int_max_str_digits``.)"""
 
 
 def whole_number(text: str) -> int | None:
-    """Return the value of a text of 1 to 18 ASCII digits; None for any other text.
+    """Return the number that a text of 1 to 18 ASCII digits stands for; None for any other text.
 
     Signs, spaces, digits of other scripts and ``²``, which ``str.isdigit`` accepts, are not
     allowed.

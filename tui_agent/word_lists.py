@@ -7,5 +7,5 @@ def listed(text: str) -> frozenset[str]:
 
 
 def in_order(text: str) -> tuple[str, ...]:
-    """Return the words of a text as a tuple, in order."""
+    """Return the words of a text as a tuple, in the order of the text."""
     return tuple(text.split())

@@ -52,32 +52,34 @@ from tui_agent.ui.terminal_suspend import lending
 log = logging.getLogger(__name__)
 
 FIRST_STYLES = ("app.tcss", "prompt.tcss", "standing.tcss")
-"""Style sheets that the first paint needs."""
+"""Style sheets that are needed for the first paint."""
 
 SESSION_STYLES = ("transcript.tcss", "question.tcss")
-"""Style sheets of a session's widgets, read after the first paint."""
+"""Style sheets of the widgets that show a session, read after the first paint."""
 
 LATER_STYLES = ("screens.tcss", "tree.tcss")
-"""Style sheets of the other screens, read in this order when the first of them is opened."""
+"""Style sheets of all other screens, read in this order when the first of these screens is
+opened."""
 
 RESIZE_SETTLE_SECONDS = 0.3
-"""Seconds without a resize after which the terminal's size counts as final."""
+"""Seconds without another resize after which the terminal's size is taken as final."""
 
 GC_THRESHOLDS = (20_000, 10, 10)
 """Thresholds of the garbage collector, set after the start (see `gc.set_threshold`).
 
-A full collection takes 75 ms in a session of 100,000 entries. With Python's default thresholds,
-reading that session's tree would cause five full collections.
+They are higher than Python's defaults, because a full collection takes 75 ms in a session of
+100,000 entries, and reading that session's tree would cause five full collections with the
+defaults.
 """
 
 QUIT_HINT = "Press ctrl+c again to quit."
 
 QUIT_SECONDS = 2.0
-"""Seconds within which a second ctrl+c quits."""
+"""Seconds between two presses of ctrl+c within which the second one quits."""
 
 LoadServices = Callable[[], Awaitable[tuple[AppServices, FirstView]]]
-"""A function that builds the controller's services, and returns them with the view to show
-first."""
+"""Type of a function that builds the objects which the controller needs, and returns them with the
+view to show first."""
 
 
 class ControlCharacterFilter(LineFilter):
@@ -103,18 +105,19 @@ class ControlCharacterFilter(LineFilter):
         ]
 
 
-# Seconds between paints. With Textual's default of 1/60, a change would wait 8 ms on average.
+# Seconds between paints. With Textual's default of 1/60, a change would wait 8 ms on average before
+# it is painted.
 textual.screen.UPDATE_PERIOD = 1 / 120  # type: ignore[misc]
 
 
 class TuiAgentApp(ErrorBoundary[int]):
-    """The full-screen program. ``run`` returns its exit code."""
+    """The full-screen program. ``run`` returns the program's exit code."""
 
     TITLE = "tui-agent"
     ENABLE_COMMAND_PALETTE = True
     PAUSE_GC_ON_SCROLL = True
-    # Replaces Textual's `sub_title`, whose changes repaint the whole screen. No widget shows this
-    # text; only the terminal's title does.
+    # Replaces Textual's `sub_title`, because a change of that attribute repaints the whole screen.
+    # Here no widget shows the text; only the terminal's title does.
     sub_title = var("")
     BINDINGS = [
         hidden("ctrl+q", "leave", "Quit", priority=True),
@@ -131,20 +134,20 @@ class TuiAgentApp(ErrorBoundary[int]):
         background is light, so that the next start can choose a theme. If it is None, nothing is
         stored.
         """
-        # With NO_COLOR, only the terminal's own colours are used; bold, dim, underline and reverse
-        # show emphasis.
+        # If NO_COLOR is set, use only the terminal's own colours. Emphasis is then shown by bold,
+        # dim, underline and reverse.
         colourless = None
         if "NO_COLOR" in os.environ:
             colourless = True
         super().__init__(
             css_path=[style_path(name) for name in FIRST_STYLES], ansi_color=colourless
         )
-        # This filter comes last, so no widget can draw characters that a terminal acts on.
+        # This filter must be the last one, so that no character that a terminal acts on is drawn.
         self._filters.append(ControlCharacterFilter())
         for theme in (WHITE_LIGHT, HIGH_CONTRAST, HIGH_CONTRAST_LIGHT):
             self.register_theme(theme)
         self.main = MainScreen(self.apply_look)
-        """The screen below all others."""
+        """The main screen, which stays open below all other screens."""
         self.failure: Exception | None = None
         """The error that ended the program while it was loading; None if there was none."""
         self._load = load
@@ -152,10 +155,11 @@ class TuiAgentApp(ErrorBoundary[int]):
         self._copying = asyncio.Lock()
         self._keys = KeyOrder(self, self.main.controller.shown)
         self.is_refocusing = False
-        """Whether Textual is moving the focus between widgets because the terminal's focus changed."""
+        """Whether a change of the terminal's focus is now making Textual move the focus between
+        widgets."""
         self._settling = Later(self, self._check_size)
         self._is_quick_resize = False
-        """Whether the last two resizes came within `RESIZE_SETTLE_SECONDS` of each other."""
+        """Whether the time between the last two resizes was less than `RESIZE_SETTLE_SECONDS`."""
         self._animations = self.animation_level
         self._memory = memory
         self._guessed = terminal.default_theme(last=memory.light() if memory is not None else None)
@@ -193,7 +197,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         return self.main  # type: ignore[return-value]  # its result has another type
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - as inherited
-        """Disable the program's actions while the page on top takes every key."""
+        """Disable the program's own actions while the page on top receives every key."""
         return not any(getattr(page, "takes_every_key", False) for page in self.screen_stack[-1:])
 
     async def on_event(self, event: events.Event) -> None:
@@ -201,7 +205,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             return
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             focused = self.focused
-            # The prompt itself records the times of its keys, because that is cheaper.
+            # The prompt itself records the times of its own keys, because that is cheaper.
             if focused is None or focused is not self.main.prompt:
                 if self.main.keeps_from_page(event):
                     return
@@ -227,8 +231,8 @@ class TuiAgentApp(ErrorBoundary[int]):
             where = self.main.prompt.cursor_screen_offset
             self._driver.painted(where.y, where.x, vi=self.main.prompt.vim)
             if self._can_ask_for_background:
-                # Terminals in browsers, which have other drivers, are not asked: they would type
-                # the answer into the prompt.
+                # Terminals in browsers use other drivers. They must not be asked, because they
+                # would type the answer into the prompt.
                 self._write(background.QUESTION)
         self._install_services()
 
@@ -258,7 +262,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         """
         for name in SESSION_STYLES:
             self._read_style(name)
-            await asyncio.sleep(0)  # handle pending keys
+            await asyncio.sleep(0)  # let the application handle pending keys
         try:
             await asyncio.to_thread(import_module, "tui_agent.ui.widgets.session_view")
             services, start = await self._load()
@@ -284,8 +288,8 @@ class TuiAgentApp(ErrorBoundary[int]):
         services.on_ready()
         first_turn = await asyncio.to_thread(import_module, "tui_agent.ui.first_turn")
         await asyncio.to_thread(first_turn.prepare_first_turn)
-        # The objects built so far live as long as the program, so the collector, which was off
-        # until now, skips them.
+        # The objects built so far live as long as the program. Exclude them from garbage
+        # collection, which was off until now.
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         gc.enable()
@@ -309,7 +313,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             return False
         if number == signal.SIGHUP and self.main.view is not None:
             detach_if_closed(self.main.controller)
-        # End the other program first, so that the terminal's state can be restored.
+        # First end the other program, so that the terminal's state can be restored.
         lending.take_back(partial(self.exit, return_code=128 + number))
         return True
 
@@ -329,7 +333,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             self.stylesheet.parse()
 
     def push_screen(self, *given: Any, **named: Any) -> Any:
-        """Read `LATER_STYLES` if they have not been read yet, then push the screen."""
+        """Push a screen over the current one; first read `LATER_STYLES` if not done yet."""
         for name in LATER_STYLES:
             self._read_style(name)
         return super().push_screen(*given, **named)
@@ -348,9 +352,9 @@ class TuiAgentApp(ErrorBoundary[int]):
         self._settling.debounce(RESIZE_SETTLE_SECONDS)
 
     def _check_size(self) -> None:
-        """Apply the terminal's size if Textual missed the last resize.
+        """Adopt the terminal's current size if Textual missed the last resize.
 
-        Otherwise, after several quick resizes, lays out the screen again.
+        If it didn't, but there were several quick resizes, lays out the screen again.
         """
         if not isinstance(self._driver, TerminalDriver):
             return
@@ -363,7 +367,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             self.screen.refresh(layout=True)
 
     def validate_app_focus(self, app_focus: bool) -> bool:  # noqa: FBT001 - called by Textual
-        """Set `is_refocusing` while Textual follows a change of the terminal's focus.
+        """Set `is_refocusing` while Textual handles a change of the terminal's focus.
 
         `watch_app_focus`, called after the change, resets it. Returns the value unchanged.
         """
@@ -418,7 +422,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             )
 
     def action_redraw(self) -> None:
-        """Clear the terminal and draw everything, after something else has written to it."""
+        """Clear the terminal and draw everything again, after something else has written to it."""
         self._write(terminal.CLEAR)
         self._resumed()
 
@@ -466,16 +470,17 @@ class TuiAgentApp(ErrorBoundary[int]):
         services = self.main.controller.services
         async with self._copying:
             if text is not self._clipboard:
-                return  # a newer text is waiting, and only that text is copied
+                return  # a newer text is waiting, which will be copied instead
             how = await asyncio.to_thread(
                 clipboard.copy, text, self._write, services.state_dir, services.cwd
             )
         self.notify(how, timeout=4)
 
     def action_help_quit(self) -> None:
-        """Handle Ctrl+C without a selection: interrupt the agent, else clear the prompt, else quit.
+        """Handle Ctrl+C if no text is selected.
 
-        Quitting takes two presses within `QUIT_SECONDS` seconds; the first shows a hint.
+        Interrupts the agent if it works; otherwise clears the prompt if it contains text; otherwise
+        quits. Quitting takes two presses within `QUIT_SECONDS` seconds; the first shows a hint.
         """
         main = self.main
         now = main.clock()

@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LONG_SECONDS = 10.0
-"""Minimum duration, in seconds, of a run whose end is announced. Also the time without keys after
-which the user counts as away, if the terminal does not report its focus."""
+"""Minimum duration of a run whose end is announced, in seconds. If the terminal does not report its
+focus, this is also the time without keys after which the user counts as away."""
 PROGRESS_SECONDS = 10.0
 """Seconds after which the terminal's progress bar is set again, because Ghostty removes the bar
 after 15."""
 COMMAND_SECONDS = 10.0
-"""Time limit of ``ui.notify_command``, in seconds."""
+"""Time limit of the user's command ``ui.notify_command``, in seconds."""
 
 
 class Sign(StrEnum):
@@ -103,12 +103,15 @@ class Attention:
             self.user_returned()
 
     def user_returned(self) -> None:
-        """Reset the agent's sign if it reports the end of a run (DONE or FAILED)."""
+        """The user is back: remove the agent's sign from the title if it reports the end of a run.
+
+        These signs are DONE and FAILED.
+        """
         if self.sign in {Sign.DONE, Sign.FAILED}:
             self.show(Sign.IDLE)
 
     def opened(self, agent: Agent) -> None:
-        """Show the state of the session that was just opened. Its agent may already be working."""
+        """Show the state of the agent in the session that was just opened; it may be working."""
         self._is_running = agent.running
         began = self._controller.progress.began
         self._since = began if agent.running and began else self._controller.clock()
@@ -128,7 +131,7 @@ class Attention:
         self._notify("asks", f"asks {about}")
 
     def answered(self) -> None:
-        """Show that no question is waiting any more."""
+        """Show that no question is waiting for the user any more."""
         self.show(Sign.WORKING if self._is_running else Sign.IDLE)
 
     def run_ended(self, ended: RunEnded) -> None:
@@ -176,9 +179,9 @@ class Attention:
         self._screen.app.sub_title = f"{self.sign}{title}".strip()
 
     def _show_progress(self) -> None:
-        """Set the terminal's progress bar; repeat this at intervals while the agent works.
+        """Set the terminal's progress bar to the agent's state, if the terminal has a progress bar.
 
-        Does nothing if the terminal has no progress bar.
+        While the agent works, this is repeated at intervals.
         """
         if not terminal.shows_progress():
             return
@@ -191,7 +194,7 @@ class Attention:
             self._repeat = None
 
     def notify_about_aside(self, aside: Aside, sentence: str) -> None:
-        """Notify the user that ``aside``, a session not on the screen, needs them or ended its run.
+        """Notify the user that ``aside``, a session beside the open one, needs them or is done.
 
         ``sentence`` says what happened. If the user is at the terminal, only rings the bell, or
         does nothing if ``ui.notify`` is off.
@@ -206,11 +209,11 @@ class Attention:
     def _notify(
         self, event: str, text: str, took: float = 0.0, *, agent: Agent | None = None
     ) -> None:
-        """Notify the user as configured (bell, desktop, command), unless they are at the terminal.
+        """Notify the user as the settings say, unless the user is at the terminal.
 
-        ``event`` is "asks", "done", "failed" or "stopped"; ``text`` describes it; ``took`` is the
-        duration of the run in seconds. ``agent`` is the agent concerned; None means the agent on
-        the screen.
+        The settings choose between bell, desktop notification and command. ``event`` is "asks",
+        "done", "failed" or "stopped"; ``text`` describes it; ``took`` is the duration of the run in
+        seconds. ``agent`` is the agent concerned; None means the agent on the screen.
         """
         agent = agent or self._controller.agent
         settings = self._controller.services.config().ui

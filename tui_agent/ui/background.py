@@ -1,4 +1,4 @@
-"""The query for the terminal's background colour (OSC 11), and the file that stores the answer."""
+"""Asks for the terminal's background colour (OSC 11), and stores the answer in a file."""
 
 import logging
 import os
@@ -12,17 +12,17 @@ from tui_agent.files.atomic import write_atomically
 log = logging.getLogger(__name__)
 
 QUESTION: Final = "\x1b]11;?\x1b\\"
-"""Sequence that asks the terminal for its background colour."""
+"""Escape sequence that asks the terminal for its background colour."""
 
 SILENT_TERMINALS: Final = frozenset({"", "dumb", "linux"})
-"""Values of TERM for terminals that don't answer `QUESTION`."""
+"""Values of TERM of terminals that don't answer `QUESTION`, and so aren't asked."""
 
 
 class BackgroundMemory:
-    """Stores whether this kind of terminal has a light background, which decides the next theme.
+    """Stores whether the terminal's background is light, so that the next start can choose a theme.
 
-    The kind is the value of ``TERM_PROGRAM`` or, if that is unset, of ``TERM``. Each kind has a
-    file in ``folder``.
+    The answer is stored for each kind of terminal, in a file in ``folder``. The kind is the value
+    of ``TERM_PROGRAM`` or, if that is unset, of ``TERM``.
     """
 
     def __init__(self, folder: Path, environment: Mapping[str, str] = os.environ) -> None:
@@ -30,7 +30,7 @@ class BackgroundMemory:
         self._path = folder / f"background-{re.sub(r'[^A-Za-z0-9._-]', '_', kind)[:60]}"
 
     def light(self) -> bool | None:
-        """Return whether the background was light when it was last reported; None if unknown."""
+        """Return whether the background was light when last reported; None if never reported."""
         try:
             return {"light": True, "dark": False}.get(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError):

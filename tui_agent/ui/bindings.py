@@ -8,9 +8,9 @@ from typing import Final
 from textual.binding import Binding, BindingsMap, BindingType
 
 CHORD: Final = "ctrl+x"
-"""The key that begins a sequence of two keys in the prompt."""
+"""The key that begins all sequences of two keys in the prompt."""
 NO_KEY: Final = "no_key"
-"""Placeholder in Textual's keymap for an action without a key. With an empty entry, the action
+"""Value in Textual's keymap for an action that has no key. If the value were empty, the action
 would keep its default key."""
 
 
@@ -23,14 +23,14 @@ def hidden(
     priority: bool = False,
     system: bool = False,
 ) -> Binding:
-    """Return a binding that is listed in the help, but not in the line of keys at the bottom."""
+    """Return a binding that the help lists, but the line of keys at the screen's bottom doesn't."""
     return Binding(keys, action, description, show=False, id=id, priority=priority, system=system)
 
 
 def keys_of(
     bindings: Iterable[BindingType], keymap: Mapping[str, str]
 ) -> Mapping[str, list[Binding]]:
-    """Return the bindings by key; if a key has several for the same action, only the first.
+    """Return the bindings by key. If a key has several for one action, only the first is included.
 
     ``keymap`` (comma-separated keys by binding id) replaces the default keys of the bindings that
     it names.

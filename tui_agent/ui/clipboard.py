@@ -1,7 +1,8 @@
 """Copies text to the clipboard by OSC 52 and a native tool, and reads images from the clipboard.
 
-A native tool's exit code confirms success. The escape sequence OSC 52 also works over ssh, but no
-terminal confirms it. If no tool confirms the copy, the text is also saved to a file.
+Whether a native tool succeeded is known from its exit code. The escape sequence OSC 52 also works
+over ssh, but no terminal confirms it. If no tool confirms the copy, the text is also saved to a
+file.
 """
 
 import base64
@@ -20,11 +21,11 @@ from tui_agent.processes.own_programs import find_program
 from tui_agent.ui.terminal import through_multiplexer
 
 OSC52_LIMIT = 74_000
-"""Maximum size of a text that is copied by OSC 52, in bytes. Many terminals drop longer
+"""Maximum size of a text that is copied by OSC 52, in bytes. Many terminals ignore longer
 sequences."""
 TOOL_TIMEOUT = 2.0
-"""Time limit for a native tool to copy text, in seconds. Reading an image may take five times as
-long."""
+"""Time limit for a native tool to copy text, in seconds. The limit for reading an image is five
+times as long."""
 
 _POWERSHELL = (
     "Add-Type -AssemblyName System.Windows.Forms; $i = [Windows.Forms.Clipboard]::GetImage(); "
@@ -51,7 +52,7 @@ copies its standard input to the clipboard, and the command that prints the clip
 if the tool can't print it)."""
 
 _ENCODINGS = {"clip.exe": "utf-16-le"}
-"""Text encodings for the clipboard tools that don't read UTF-8."""
+"""Text encodings of clipboard tools that don't read UTF-8, by the tool's name."""
 
 _MAC_TOOLS = ["pbcopy"], ["osascript", "-e", "get the clipboard as «class PNGf»"]
 
@@ -92,8 +93,8 @@ def copy_natively(
 ) -> str | None:
     """Copy the text with the first native tool that succeeds; return its name, None if all fail.
 
-    Programs inside ``project`` are not used, because they must not receive the copied text. The
-    call blocks, so make it in a thread.
+    Programs inside ``project`` are not used, because a project's programs must not receive the
+    copied text. The call blocks, so make it in a thread.
     """
     for command in native_tools(environment):
         data = text.encode(_ENCODINGS.get(command[0], "utf-8"), errors="replace")
@@ -110,7 +111,7 @@ def _run(
     seconds: float,
     given: bytes | None = None,
 ) -> bytes | None:
-    """Run a tool with ``given`` as its standard input, or without any input if that is None.
+    """Run a tool; ``given`` is its standard input, or None for no input.
 
     Returns the tool's output, or b"" if ``given`` is not None. Returns None if the tool is missing,
     fails or takes longer than ``seconds``.
@@ -125,7 +126,8 @@ def _run(
     try:
         done = subprocess.run(
             [program, *command[1:]],
-            # xclip stays alive to serve the clipboard and would keep a pipe open forever.
+            # Don't capture output of a copy: xclip stays alive to serve the clipboard, and would
+            # keep the pipe open.
             stdout=subprocess.PIPE if given is None else subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             timeout=seconds,
@@ -155,7 +157,7 @@ def read_image(environment: Mapping[str, str], project: Path | None = None) -> b
 
 
 def _decoded(output: bytes) -> bytes:
-    """Return the bytes in a tool's output: a raw image, AppleScript's notation, or base64.
+    """Return the image bytes in a tool's output: a raw image, AppleScript's notation, or base64.
 
     Returns b"" if the output is none of them; decoded bytes are not checked to be an image.
     """
@@ -190,7 +192,7 @@ def _save(text: str, directory: Path) -> Path | None:
 def copy(
     text: str, write: Callable[[str], None], directory: Path, project: Path | None = None
 ) -> str:
-    """Copy the text by OSC 52 and a native tool; return a sentence for the user about the result.
+    """Copy the text by OSC 52 and a native tool; return a sentence that tells the user the result.
 
     ``write`` sends a sequence to the terminal. If no tool confirms the copy, the text is also saved
     in ``directory``. Programs inside ``project`` are not used. The call blocks, so make it in a

@@ -1,7 +1,7 @@
 """Makes the text colours of each theme readable (contrast by WCAG 2); defines the program's themes.
 
-A ground is a background colour that text is drawn on. :func:`readable_variables` adjusts a theme's
-text colours until they are readable on every ground.
+The background colours on which text is drawn are called grounds. :func:`readable_variables` adjusts
+a theme's text colours until they are readable on every ground.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,10 +12,10 @@ from textual.color import Color, ColorParseError
 from textual.theme import BUILTIN_THEMES, Theme
 
 MIN_CONTRAST: Final = 4.5
-"""Minimum contrast ratio of text with every ground (WCAG 2, AA)."""
+"""Minimum contrast ratio between text and every background that it is drawn on (WCAG 2, AA)."""
 
 MIN_SIGN_CONTRAST: Final = 3.0
-"""Minimum contrast ratio of bars, guides and the margin with the background."""
+"""Minimum contrast ratio between the background and bars, guides and the margin."""
 
 _COLOURED: Final = ("primary", "secondary", "accent", "success", "warning", "error")
 
@@ -31,8 +31,8 @@ TINTS: Final = {
     "ground-removed-part": ("error", 0.25),
     "ground-match": ("warning", 0.35),
 }
-"""The tinted grounds, that is, backgrounds of text. Each mixes a theme colour into the background;
-the number is that colour's share in the mix (0 to 1)."""
+"""Tinted backgrounds of text (grounds). Each is the background mixed with a theme colour; the
+number is the share of that colour (0 to 1)."""
 
 GROUNDS: Final = (
     "background",
@@ -44,7 +44,7 @@ GROUNDS: Final = (
     "ground-added",
     "ground-removed",
 )
-"""Grounds (backgrounds of text) on which the text of every role has to be readable."""
+"""The backgrounds on which the text of every role has to be readable."""
 
 COLOURED_ROLES: Final = {
     "role-link": "primary",
@@ -53,7 +53,7 @@ COLOURED_ROLES: Final = {
     "role-heading": "secondary",
 }
 """Roles of coloured text (links, the user's messages, tool calls, headings), each with the theme
-colour from which the role's colour is derived."""
+colour on which the role's colour is based."""
 
 SHADES: Final = {
     "text-muted": 0.62,
@@ -62,8 +62,8 @@ SHADES: Final = {
     "role-output": 0.85,
     "role-waiting": 0.5,
 }
-"""Roles of paler text. The number is the share of the foreground colour (0 to 1) in a mix with the
-background."""
+"""Roles whose text is paler than normal text. The number is the share of the foreground colour (0
+to 1) when it is mixed with the background."""
 
 TEXT_ROLES: Final = (*(f"text-{colour}" for colour in _COLOURED), *COLOURED_ROLES, *SHADES)
 
@@ -73,11 +73,12 @@ SIGNS: Final = {
     "sign-warning": ("warning", 1.0),
     "sign-muted": ("foreground", 0.3),
 }
-"""Colours of bars, guides and the margin. Each mixes a theme colour into the background; the number
-is that colour's share in the mix (0 to 1)."""
+"""Colours of bars, guides and the margin. Each is the background mixed with a theme colour; the
+number is the share of that colour (0 to 1)."""
 
 _OTHER_HUES: Final = (180, 275, 320, 230, 150)
-"""Hues in degrees. If a role's hue is too close to another role's, these are tried in order."""
+"""Other hues, in degrees. If a role's hue is too close to another role's, they are tried in this
+order."""
 
 _MIN_HUE_DISTANCE: Final = 25
 """Minimum distance between the hues of two roles, in degrees on the colour wheel."""
@@ -88,11 +89,11 @@ _BLEND_STEPS: Final = 40
 WHITE_LIGHT: Final = replace(
     BUILTIN_THEMES["textual-light"], background="#ffffff", surface="#f5f5f5", panel="#ececec"
 )
-"""Theme that replaces Textual's light theme, whose grey stands out on a white terminal."""
+"""A light theme. It replaces Textual's, whose grey background stands out on a white terminal."""
 
 
 def contrast(text: Color, background: Color) -> float:
-    """Return the contrast ratio of two colours, 1 to 21."""
+    """Return the contrast ratio of two colours, from 1 (equal) to 21 (black and white)."""
     lighter, darker = sorted((_luminance(text), _luminance(background)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)
 
@@ -109,10 +110,10 @@ def _linear(share: float) -> float:
 
 
 def with_contrast(color: Color, grounds: Sequence[Color], least: float = MIN_CONTRAST) -> Color:
-    """Blend ``color`` with black or white until its contrast with every ground is at least ``least``.
+    """Blend ``color`` with black or white until it has enough contrast with every ground.
 
-    Uses black if the first ground is light, else white. Returns pure black or white if no blend has
-    enough contrast.
+    Grounds are background colours. Enough means a ratio of at least ``least``. Uses black if the
+    first ground is light, else white. Returns pure black or white if no blend has enough contrast.
     """
     if _luminance(grounds[0]) > 0.18:
         end = Color(0, 0, 0)
@@ -167,7 +168,7 @@ def _is_color(variables: Mapping[str, str], name: str) -> bool:
 
 
 def _distinct_colours(colours: Mapping[str, Color]) -> dict[str, Color]:
-    """Return the colour of each role in `COLOURED_ROLES`.
+    """Return a colour for each role in `COLOURED_ROLES`, so that the roles' hues can be told apart.
 
     A role has the theme's colour unless its hue is within `_MIN_HUE_DISTANCE` of the hue of an
     earlier role or of the error colour; then its hue is one of `_OTHER_HUES`. The role of the
@@ -188,9 +189,10 @@ def _distinct_colours(colours: Mapping[str, Color]) -> dict[str, Color]:
 
 
 def _other_hue(taken: Sequence[float]) -> float:
-    """Return the first of `_OTHER_HUES` that is at least `_MIN_HUE_DISTANCE` from all hues in ``taken``.
+    """Return the first of `_OTHER_HUES` that is far enough from all hues in ``taken``.
 
-    If there is no such hue, returns the hue with the largest distance.
+    Far enough means at least `_MIN_HUE_DISTANCE`. If there is no such hue, returns the hue with the
+    largest distance.
     """
     distances: dict[float, float] = {}
     for hue in _OTHER_HUES:
@@ -205,12 +207,15 @@ def _degrees(color: Color) -> float:
 
 
 def _distance(one: float, other: float) -> float:
-    """Return the distance between two hues, 0 to 180 degrees."""
+    """Return the distance between two hues on the colour wheel, 0 to 180 degrees."""
     return abs((one - other + 180) % 360 - 180)
 
 
 def _colour_names(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return theme colours' names for roles, grounds and signs of a theme without RGB values."""
+    """Return the terminal's colour names for the colours of a theme that has no RGB values.
+
+    The result covers the colours of roles, grounds (backgrounds of text) and signs.
+    """
     default = variables.get("foreground", "ansi_default")
     names = {
         role: variables.get(f"text-{colour}", default) for role, colour in COLOURED_ROLES.items()
@@ -221,7 +226,7 @@ def _colour_names(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_exact_roles(theme: Theme, muted: str) -> Theme:
-    """Return the theme with text roles for its colours, and with ``muted`` for paler text."""
+    """Return the theme with its own colours for text, and with ``muted`` for paler text."""
     variables = {f"text-{name}": str(getattr(theme, name)) for name in _COLOURED}
     roles = {role: str(getattr(theme, name)) for role, name in COLOURED_ROLES.items()}
     roles["role-heading"] = str(theme.success)

@@ -32,27 +32,29 @@ if TYPE_CHECKING:
     from textual.app import App
 
 STRAY_OUTPUT = "stray-output.log"
-"""Name of the log file that receives what libraries print while the screen is drawn."""
+"""Name of the log file for what libraries print to the terminal while the interface is drawn."""
 _MAX_STRAY_BYTES = 1_000_000
-"""Size in bytes above which `STRAY_OUTPUT` is emptied when the interface starts."""
+"""Maximum size of the file `STRAY_OUTPUT`, in bytes. If it is larger when the interface starts, it
+is emptied."""
 _READ_BYTES = 4096
 _ESCAPE_TIMEOUT_SECONDS = 0.1
-"""Seconds for which the input thread waits for input before it checks for unfinished sequences and
-for the end of the program."""
+"""Seconds for which the input thread waits for input. After that, it checks whether an unfinished
+key sequence has timed out and whether the program has ended."""
 _DISTINCT_KEYS = "\x1b[>4;2m"
-"""Escape sequence (xterm's modifyOtherKeys) with which tmux distinguishes Shift+Enter from Enter,
-if its option ``extended-keys`` is on."""
+"""Escape sequence that makes tmux send Shift+Enter as another key than Enter, if tmux's option
+``extended-keys`` is on (xterm's modifyOtherKeys)."""
 _PLAIN_KEYS = "\x1b[>4m"
 
 
 class TerminalGone(Message):
-    """The terminal has disappeared: output is lost, and no more keys will come."""
+    """Posted when the terminal has disappeared: output is lost, and no more keys will come."""
 
 
 class TerminalDriver(LinuxDriver):
-    """Terminal driver that replaces invalid UTF-8 and posts `TerminalGone` if the terminal is gone.
+    """Terminal driver that replaces invalid UTF-8, and notices if the terminal is gone.
 
-    Until the first frame is painted, it keeps the early prompt on the screen and buffers the keys.
+    It then posts `TerminalGone`. Until the first frame is painted, it keeps the early prompt on the
+    screen and buffers the keys.
     """
 
     def __init__(
@@ -64,7 +66,8 @@ class TerminalDriver(LinuxDriver):
         size: tuple[int, int] | None = None,
     ) -> None:
         super().__init__(app, debug=debug, mouse=mouse, size=size)
-        # Textual draws on standard error, which may be closed or redirected.
+        # Textual draws on standard error, which may be closed or redirected, so find a stream that
+        # is a terminal.
         drawn_on = None
         for stream in (sys.__stderr__, sys.__stdout__):
             if stream and stream.isatty():
@@ -73,7 +76,8 @@ class TerminalDriver(LinuxDriver):
         self._stray_output = _StrayOutput()
         self._terminal: int | None = None
         if drawn_on is not None:
-            # A separate descriptor, because 1 and 2 lead to the log file while the screen is drawn.
+            # The driver needs its own descriptor, because 1 and 2 lead to the log file while the
+            # screen is drawn.
             own = os.fdopen(
                 os.dup(drawn_on.fileno()), "w", encoding=drawn_on.encoding, errors="replace"
             )
@@ -96,8 +100,8 @@ class TerminalDriver(LinuxDriver):
         self._has_screen = early_prompt.is_shown
         self._typed = early_prompt.take()
         super().start_application_mode()  # type: ignore[no-untyped-call]
-        # Undo a Ctrl+S typed in another program. It stopped the output, and no key would restart
-        # it.
+        # Undo a Ctrl+S that was typed before in another program: it has stopped the terminal's
+        # output, and no key of this program would restart it.
         with suppress(termios.error):
             termios.tcflow(self.fileno, termios.TCOON)
         if self._terminal is not None:
@@ -112,7 +116,7 @@ class TerminalDriver(LinuxDriver):
         self._stray_output.restore()
 
     def terminal_size(self) -> tuple[int, int]:
-        """Return the terminal's columns and rows; (0, 0) if they are unknown.
+        """Return the terminal's size in columns and rows; (0, 0) if it is unknown.
 
         ``shutil.get_terminal_size`` would ask descriptor 1, which may lead to the log file.
         """
@@ -133,9 +137,9 @@ class TerminalDriver(LinuxDriver):
     def write(self, data: str) -> None:
         """Write to the terminal.
 
-        If the early prompt is on the alternate screen already, the first switch to that screen is
-        skipped, so that the early prompt stays until the first frame. The longest output before
-        `painted` is called is kept as the first frame.
+        If the early prompt has already switched to the alternate screen, the first switch is
+        skipped, so that the early prompt stays visible until the first frame. The longest output
+        before `painted` is called is kept as the first frame.
         """
         if self._has_screen and data == ALTERNATE_SCREEN:
             self._has_screen = False
@@ -147,9 +151,9 @@ class TerminalDriver(LinuxDriver):
     def painted(self, row: int, column: int, *, vi: bool) -> None:
         """Start reading keys now that the first frame is painted, and save its prompt line.
 
-        The next start shows that line. The prompt's first letter is at ``row`` and ``column``, from
-        0. With ``vi``, an Escape typed before this call counts as the Escape key, not as Alt, even
-        if a letter follows it.
+        The next start shows the saved line until its own first frame. The prompt's first letter is
+        at ``row`` and ``column``, from 0. With ``vi``, an Escape typed before this call counts as
+        the Escape key, not as Alt, even if a letter follows it.
         """
         if vi:
             self._typed = LONE_ESCAPE.sub(ESCAPE_KEY, self._typed)
@@ -161,10 +165,9 @@ class TerminalDriver(LinuxDriver):
     # -- suspending and resuming
 
     def suspend_to_shell(self) -> bool:
-        """Restore the terminal, then stop the process group. Returns True once it is resumed.
+        """Restore the terminal, then stop the process group. Returns True after it was resumed.
 
-        Returns False if the system did not stop the group. This happens if no shell could resume
-        it.
+        Returns False if the system did not stop the group, because no shell could resume it.
         """
         return self._stop(lambda: os.killpg(os.getpgrp(), signal.SIGTSTP))
 
@@ -178,14 +181,14 @@ class TerminalDriver(LinuxDriver):
         return self._continued
 
     def _sigtstp_application(self, *_: object) -> None:
-        """Handle SIGTSTP: restore the terminal, then stop.
+        """Handle SIGTSTP: restore the terminal, then stop the process.
 
-        If another program has borrowed the terminal, there is nothing to restore, so this process
+        If another program has borrowed the terminal, there is nothing to restore, so the process
         stops at once.
         """
         if self._auto_restart:
-            # Not done in the signal handler itself, because the code that the handler interrupted
-            # may hold a lock that other threads need in order to end.
+            # Don't stop the process in the signal handler itself, because the code that the handler
+            # interrupted may hold a lock that other threads need in order to end.
             self._loop.call_soon_threadsafe(
                 self._stop, lambda: os.kill(os.getpid(), signal.SIGTSTP)
             )
@@ -195,7 +198,7 @@ class TerminalDriver(LinuxDriver):
             signal.signal(signal.SIGTSTP, self._sigtstp_application)
 
     def _sigcont_application(self, *_: object) -> None:
-        """Handle SIGCONT.
+        """Handle SIGCONT, which continues the stopped program.
 
         After a SIGSTOP, which gives no warning, sets the terminal up again, because another program
         may have changed it.
@@ -212,14 +215,14 @@ class TerminalDriver(LinuxDriver):
     def run_input_thread(self) -> None:
         decode = getincrementaldecoder("utf-8")("replace").decode
         parser = InputParser(self._debug)
-        # Nothing has the focus before the first frame, so keys would be lost.
+        # Before the first frame no widget has the focus, so keys would be lost. Therefore, wait.
         while not (self._is_painted.wait(_ESCAPE_TIMEOUT_SECONDS) or self.exit_event.is_set()):
             pass
         typed = decode(self._typed)
         self._typed = b""
         for message in parser.feed(typed) if typed else ():
             self.process_message(message)
-        # The default selector of macOS can't watch a terminal.
+        # Don't use the default selector: on macOS, it can't watch a terminal.
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
@@ -238,7 +241,7 @@ class TerminalDriver(LinuxDriver):
                 pass
 
     def _read(self) -> bytes | None:
-        """Read input and return it.
+        """Read the input that is available.
 
         Returns b"" if the terminal has disappeared, and None if there is no input.
         """
@@ -258,10 +261,11 @@ class _StrayOutput:
 
     def __init__(self) -> None:
         self._terminals: dict[int, int] = {}
-        """Duplicates of the terminal's descriptors, by the redirected descriptor (1 or 2)."""
+        """Copies of the descriptors that lead to the terminal, by the redirected descriptor (1 or
+        2)."""
 
     def divert(self) -> None:
-        """Redirect each of the descriptors 1 and 2 to the log file if it leads to a terminal."""
+        """Make the descriptors 1 and 2 lead to the log file, if they lead to a terminal now."""
         if self._terminals:
             return
         log = _open_log()
@@ -272,7 +276,7 @@ class _StrayOutput:
         os.close(log)
 
     def restore(self) -> None:
-        """Point the redirected descriptors at the terminal again.
+        """Make the redirected descriptors lead to the terminal again.
 
         This is necessary for programs that borrow the terminal, and for messages printed at the
         end.
@@ -284,9 +288,9 @@ class _StrayOutput:
 
 
 def _open_log() -> int:
-    """Open the log file for stray output and return its descriptor. Empty the file if it is large.
+    """Open the log file for stray output and return its descriptor.
 
-    If it can't be opened, opens the null device instead.
+    If the file is large, empties it. If it can't be opened, opens the null device instead.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     with suppress(OSError):
@@ -300,7 +304,10 @@ def _open_log() -> int:
 
 
 class _Output:
-    """A stream to a terminal. If the terminal disappears, calls ``lost`` once and drops all writes."""
+    """A terminal's output stream.
+
+    If the terminal disappears, calls ``lost`` once and drops all writes.
+    """
 
     def __init__(self, stream: TextIO, lost: Callable[[], None]) -> None:
         self._stream = stream
@@ -318,7 +325,8 @@ class _Output:
         self._try(self._stream.flush)
 
     def _write(self, text: str) -> None:
-        # Another program may have left the terminal non-blocking, which would lose half a frame.
+        # Another program may have left the terminal in non-blocking mode, in which half a frame
+        # would be lost.
         if not os.get_blocking(descriptor := self._stream.fileno()):
             os.set_blocking(descriptor, True)
         self._stream.write(text)

@@ -2,9 +2,9 @@
 
 The terminal's modes stay unchanged, so its line editing echoes and buffers the typed keys, and the
 interface reads them later. Therefore, if the program is killed, stopped or interrupted, only the
-alternate screen has to be left. The prompt drawn here is the prompt line of an earlier start's
-first frame: the driver passes that frame to `EarlyPrompt.keep`, which saves the line in a file.
-This module imports neither Textual nor any other slow module.
+alternate screen has to be left. The prompt drawn here is the prompt line that an earlier start has
+painted in its first frame: the driver passes that frame to `EarlyPrompt.keep`, which saves the line
+in a file. This module imports neither Textual nor any other slow module.
 """
 
 import json
@@ -23,17 +23,20 @@ MAX_TYPED_BYTES = 65_536
 """Maximum size of early input, in bytes. A terminal buffers at most 4,095 bytes of a line."""
 
 LONE_ESCAPE = re.compile(rb"\x1b(?!\[|O[A-DFHP-S])")
-"""Matches an Escape byte that begins no key sequence. Buffered input lacks the pause that usually
-identifies a typed Escape."""
+"""Matches an Escape byte that begins no key sequence. In buffered input, a typed Escape can't be
+recognised by the pause after it."""
 ESCAPE_KEY = b"\x1b[27u"
-"""Escape sequence that stands for the Escape key unambiguously."""
+"""Escape sequence that unambiguously encodes the Escape key."""
 
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _STYLE_OR_CELL = re.compile(r"\x1b\[[0-9;]*m|\x1b\[[0-9;?]*[A-Za-z]|.")
 
 
 class EarlyPrompt:
-    """The prompt shown before the interface is ready; one per process, as there is one terminal."""
+    """The prompt line that is shown and accepts input before the interface is ready.
+
+    There is one per process, because a process has one terminal.
+    """
 
     def __init__(self) -> None:
         self.is_shown = False
@@ -42,10 +45,10 @@ class EarlyPrompt:
 
     @contextmanager
     def shown(self, file: Path) -> Iterator[None]:
-        """Show the prompt line saved in ``file`` until `take` is called or the ``with`` block ends.
+        """Show the prompt line saved in ``file`` until `take` is called or the block ends.
 
-        Shows nothing if ``file`` has no line for a terminal of this size, or the program is not in
-        the terminal's foreground.
+        The block is that of the ``with`` statement. Shows nothing if ``file`` has no line for a
+        terminal of this size, or the program is not in the terminal's foreground.
         """
         self._file = file
         with suppress(OSError, ValueError):
@@ -71,7 +74,7 @@ class EarlyPrompt:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})
 
     def take(self) -> bytes:
-        """Hand the terminal over to the interface; return the input typed so far, b"" if none.
+        """Let the interface take over the terminal; return the input typed so far, b"" if none.
 
         If the only newline is at the end, it is returned as a carriage return: the Enter key, which
         sends the prompt. All other newlines are returned unchanged, as they may come from a paste.
@@ -104,14 +107,14 @@ class EarlyPrompt:
         picture = _line_of(frame, row, column)
         if picture is None or self._file is None or picture == self._picture():
             return
-        with suppress(OSError):  # then the next start has no early prompt
+        with suppress(OSError):  # without the file, the next start has no early prompt
             self._file.parent.mkdir(parents=True, exist_ok=True)
             fresh = self._file.with_name(f"{self._file.name}.{os.getpid()}")
             fresh.write_text(json.dumps({"size": self._size, "picture": picture}), encoding="utf-8")
             fresh.replace(self._file)
 
     def _picture(self) -> str | None:
-        """Return the saved terminal output that draws the prompt line.
+        """Return the saved terminal output that draws the prompt line of the early prompt.
 
         Returns None if no output is saved for the terminal's size, or the program is not in the
         terminal's foreground.
@@ -130,7 +133,7 @@ class EarlyPrompt:
         return None
 
     def _leave(self) -> None:
-        """Leave the alternate screen, and discard the input typed for the prompt."""
+        """Leave the alternate screen, and discard input that was typed but not read yet."""
         self.is_shown = False
         self._write(NORMAL_SCREEN)
         with suppress(termios.error):
@@ -152,7 +155,7 @@ class EarlyPrompt:
 
 
 def _line_of(frame: str, row: int, column: int) -> str | None:
-    """Return output that clears the screen, then draws line ``row`` of a frame and a cursor.
+    """Return output that clears the screen, then draws only line ``row`` of a frame and a cursor.
 
     The line is drawn up to ``column``. Both numbers count from 0. Returns None if the frame does
     not contain this line or the line is shorter.
@@ -171,7 +174,7 @@ def _line_of(frame: str, row: int, column: int) -> str | None:
             cells += 1
         style = part
         written.append(part)
-    # The cursor comes last. It is a cell in the text's style, reversed.
+    # The last part is the cursor, which is drawn as a reversed cell in the text's style.
     written[-1:] = [f"{style}\x1b[7m" if "48;" in style else "\x1b[0m"]
     if cells == column:
         return f"{ground[0] if ground else ''}\x1b[2J\x1b[{row + 1};1H{''.join(written)}"
@@ -179,4 +182,4 @@ def _line_of(frame: str, row: int, column: int) -> str | None:
 
 
 early_prompt = EarlyPrompt()
-"""The early prompt of this process."""
+"""The early prompt of this process (see `EarlyPrompt`)."""

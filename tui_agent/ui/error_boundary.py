@@ -35,9 +35,10 @@ Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 
 _BUILDING = (events.Load, events.Compose, events.Mount)
-"""Events during which a widget is built. If handling one fails, the widget's page is incomplete."""
+"""Events that are handled while a widget is built. If handling one fails, the widget's page is
+incomplete."""
 _INPUT = (events.InputEvent, events.Paste)
-"""Types of the events that the user causes."""
+"""Types of the events that come from the user: keys, mouse events and pastes."""
 
 _dispatch = MessagePump._dispatch_message  # noqa: SLF001 - no other place sees the messages of every widget
 
@@ -48,11 +49,13 @@ class ErrorBoundary(App[Result]):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.is_started = False
-        """Whether the start is complete. Until then, errors of the first screen end the program."""
+        """Whether the program has started completely. Until then, errors of the first screen end
+        the program."""
         self.handlers: dict[asyncio.Task[Any], MessagePump] = {}
-        """Tasks that are handling a message, with the message's receiver."""
+        """Tasks that are handling a message, each with the widget or screen that received the
+        message."""
         self.ended: set[asyncio.Task[Any]] = set()
-        """Tasks of ``handlers`` that were cancelled because their page was closed."""
+        """Tasks in ``handlers`` that were cancelled because their page has been closed."""
         self._last_said = ("", 0.0)
         """Text and time of the last toast about an error. The same text is not shown again while
         that toast is visible."""
@@ -83,7 +86,7 @@ class ErrorBoundary(App[Result]):
             super()._handle_exception(error)
 
     def can_continue_without(self, node: MessagePump) -> bool:
-        """Return True if the program can continue although ``node`` failed.
+        """Return True if the program can continue after ``node`` (a widget, screen or app) failed.
 
         Before the start is complete, it can't continue without its first screen.
         """
@@ -99,7 +102,8 @@ class ErrorBoundary(App[Result]):
         """
         page = _page_of(node)
         building = isinstance(message, _BUILDING)
-        about = self.screen if node is self else page  # the application runs the actions of keys
+        # The application itself runs the actions of keys, but they concern the page on top.
+        about = self.screen if node is self else page
         parts = []
         if about is not None and isinstance(error, NoMatches):
             parts = [about, *about.walk_children()]
@@ -118,7 +122,7 @@ class ErrorBoundary(App[Result]):
             self.call_later(_close, page)
 
     def _say(self, node: object, error: BaseException) -> bool:
-        """Log an error and show it as a toast, unless the same one was shown a moment ago.
+        """Log an error and show it as a toast, unless the same error was shown a moment ago.
 
         Returns True. If the page or widget was removed, or the application is exiting, only logs
         the error and returns False.
@@ -180,12 +184,12 @@ class ErrorBoundary(App[Result]):
 
 
 class BoundedScreen(Screen[Result]):
-    """A screen that ignores clicks on widgets removed since the last layout."""
+    """A screen that ignores clicks on widgets that were removed since the last layout."""
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
-        """Return the widget at a cell and the offset in it; (None, None) if the widget was removed.
+        """Return the widget at a cell, and the offset of the cell in that widget.
 
-        Textual would fail on a removed widget.
+        Returns (None, None) if the widget was removed; Textual itself would fail.
         """
         widget, offset = super().get_widget_and_offset_at(x, y)
         if widget is not None and widget is not self and widget.parent is None:
@@ -194,14 +198,15 @@ class BoundedScreen(Screen[Result]):
 
 
 class PageScreen(BoundedScreen[Result]):
-    """A screen over the main screen; leaving it also closes the pages over it.
+    """A screen that opens over the main screen. Leaving it also closes the pages over it.
 
     Textual's ``dismiss`` removes the top screen, whichever screen calls it, so a burst of keys or
     clicks could close the wrong screen.
     """
 
     takes_every_key = False
-    """Whether the page receives every key, even those that run the program's actions elsewhere."""
+    """Whether the page receives every key while it is on top, even keys that run the program's
+    actions on other pages."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -209,7 +214,7 @@ class PageScreen(BoundedScreen[Result]):
         self._is_left = False
 
     def when_left(self, end: Callable[[], object]) -> None:
-        """Call ``end`` when the page is left, while its widgets still exist.
+        """Arrange that ``end`` is called when the page is left, while its widgets still exist.
 
         If the page was left already, calls ``end`` at once.
         """
@@ -225,7 +230,7 @@ class PageScreen(BoundedScreen[Result]):
             self._endings.pop()()
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
-        """Close this page with a result, and also close the pages over it.
+        """Close this page with a result; first close the pages that are open over it.
 
         Does nothing if it is closed already.
         """
@@ -236,7 +241,7 @@ class PageScreen(BoundedScreen[Result]):
         return super().dismiss(result)
 
     def leave(self) -> None:
-        """Close this page without a result, if it is on top."""
+        """Close this page without a result, if it is the current screen."""
         if self.is_current:
             self.dismiss(None)
 
@@ -249,21 +254,24 @@ def _close(page: Screen[Any]) -> None:
 
 
 def _page_of(node: object) -> Screen[Any] | None:
-    """Return the screen that contains a node; None for the application and removed nodes."""
+    """Return the screen that contains a node.
+
+    Returns None for the application itself and for nodes that were removed.
+    """
     while node is not None and not isinstance(node, Screen):
         node = getattr(node, "_parent", None)
     return node
 
 
 def _is_user_action(message: Message | None) -> bool:
-    """Return True for user input and messages of widgets, False for Textual's messages and None."""
+    """Return True for input and messages of widgets; False for Textual's own messages and None."""
     if isinstance(message, events.Event):
         return isinstance(message, _INPUT)
     return message is not None and type(message).__module__ != messages.__name__
 
 
 async def _dispatch_within(pump: MessagePump, message: Message) -> None:
-    """Handle a message. If the application is an `ErrorBoundary`, errors are passed to its `fail`.
+    """Handle a message. If the application is an `ErrorBoundary`, its `fail` handles all errors.
 
     An error that prevents the first screen from being built is raised.
     """

@@ -1,7 +1,7 @@
 """Warms up the code that the first turn needs, in the background after the start.
 
-Patterns are compiled and schemas built on first use (see `tui_agent.lazy`), which would otherwise
-delay the first answer.
+Regular expressions are compiled and schemas built on first use (see `tui_agent.lazy`). Without this
+module, that would delay the first answer.
 """
 
 from tui_agent.agent.mentions import has_mention
@@ -21,7 +21,7 @@ _TEXT = "A fewWords."
 
 
 def prepare_first_turn() -> None:
-    """Call each function that builds something on its first use, and discard the results.
+    """Run the code that is compiled or built on its first use, and discard the results.
 
     This takes 30 ms, so call it in a thread.
     """

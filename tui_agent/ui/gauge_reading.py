@@ -1,6 +1,6 @@
 """Computes what the gauge shows: size of the next request, cost of the session, prompt cache.
 
-The gauge is the line that shows how full the context window is.
+The gauge is a line on the main screen that shows how full the context window is.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ from tui_agent.ui.widgets.gauge import GaugeReading
 
 
 def gauge_reading(agent: Agent, now: float) -> GaugeReading:
-    """Return what the gauge shows for an agent at the time ``now`` (seconds since the epoch)."""
+    """Return the gauge's values for an agent at the time ``now`` (seconds since the epoch)."""
     path = agent.session.active_path()
     cost = agent.session_cost()
     shares = agent.inspector.shares()
@@ -31,8 +31,8 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
         if isinstance(entry, AssistantEntry) and entry.usage is not None:
             usages.append(entry.usage)
     known = [usage for usage in usages if usage.prompt]
-    # The share is unknown until something was read from a cache, because many providers have no
-    # cache.
+    # Until something was read from a cache, the share is unknown, not 0, because many providers
+    # have no cache.
     share = None
     if any(usage.cache_read for usage in known):
         share = known[-1].cache_read / known[-1].prompt
@@ -64,7 +64,10 @@ def budget_words(allowance: Allowance) -> tuple[str, str]:
 
 
 def with_live(reading: GaugeReading, live: LiveAnswer) -> GaugeReading:
-    """Return the reading, with its size increased by the streaming answer's estimated tokens."""
+    """Return the reading, with its size increased by the estimate for the answer being streamed.
+
+    The estimate is in tokens.
+    """
     written = len(live.text) + len(live.reasoning) + sum(len(call.arguments) for call in live.calls)
     size = reading.size
     more = written // CHARACTERS_PER_TOKEN

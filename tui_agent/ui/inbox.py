@@ -26,20 +26,21 @@ HELD_SECONDS: Final[Mapping[type, float]] = {
     ToolStarted: 0.05,
     ToolOutput: 0.05,
 }
-"""Seconds, by event type, that an event waits to be shown together with later ones.
+"""Seconds for which an event waits to be shown together with later ones, by event type.
 
 An event with text ends the wait. Screen updates run on the agent's thread, so the wait also lets
 the agent send its next request before the update.
 """
 ENDING_SECONDS: Final = 0.02
-"""Seconds for which a new entry waits, so that the answer's last words are painted first."""
+"""Seconds for which a new entry waits before it is delivered, so that the last words of the answer
+are painted first."""
 
 _Words = AnswerDelta | ReasoningProgress | CompactionProgress
 
 
 @dataclass
 class AgentEvents(Message):
-    """Message that tells the receiver to take the agent's new events from ``inbox``."""
+    """Message that asks the receiver to take the agent's new events from ``inbox``."""
 
     inbox: "Inbox"
 
@@ -47,10 +48,10 @@ class AgentEvents(Message):
 class Inbox:
     """Collects events from the agent's callback until the screen handles them.
 
-    A burst of text deltas becomes one message with the joined text. Keys pressed meanwhile are
-    handled before the next burst. Text waits ``pause()`` seconds for more text, because waking the
-    screen is costly. Events of the types in `HELD_SECONDS` wait for the time given there. While
-    ``pause()`` is above 0, a new entry waits `ENDING_SECONDS`.
+    A burst of text deltas becomes one message with the joined text. Keys that are pressed in the
+    meantime are handled before the next burst. Text waits ``pause()`` seconds for more text,
+    because waking the screen is costly. Events of the types in `HELD_SECONDS` wait for the time
+    given there. While ``pause()`` is above 0, a new entry waits `ENDING_SECONDS`.
     """
 
     def __init__(self, receiver: MessagePump, *, pause: Callable[[], float] = lambda: 0.0) -> None:
@@ -60,11 +61,11 @@ class Inbox:
         self._is_notified = False
         self._delayed = Later(receiver, self._notify)
         self._holds_words = False
-        """Whether the pending notification is only about text. Any other event ends the wait before
-        it."""
+        """Whether the pending notification is only about pieces of text. If it is, any other event
+        ends the wait before it."""
 
     def put(self, event: AgentEvent) -> None:
-        """Add an event, and notify the receiver now or after a pause (see the class).
+        """Add an event; notify the receiver now, or after the pause that the class describes.
 
         Call it on the event loop's thread.
         """
@@ -93,7 +94,7 @@ class Inbox:
         self._receiver.post_message(AgentEvents(self))
 
     def take(self) -> Sequence[AgentEvent]:
-        """Return the events since the last call, in order. Pieces of one text are joined."""
+        """Return the events since the last call, in order, with the pieces of one text joined."""
         self._delayed.stop()
         self._is_notified = False
         events = self._events
@@ -113,7 +114,7 @@ class Inbox:
 def _join(first: AgentEvent, second: AgentEvent) -> AgentEvent | None:
     """Return one event that replaces two consecutive events; None if they can't be joined.
 
-    Texts are concatenated; of two progress events of one tool call, the later is returned.
+    Texts are concatenated. Of two progress events of the same tool call, the later one is returned.
     """
     match first, second:
         case AnswerDelta(text=one), AnswerDelta(text=more):

@@ -19,19 +19,19 @@ _MODIFIERS = frozenset({"ctrl", "alt", "shift", "super", "hyper", "meta"})
 _NAMES = frozenset(key.value for key in Keys) | {f"f{number}" for number in range(1, 25)}
 _PUNCTUATION = frozenset(map(_character_to_key, f"{punctuation} "))
 MAIN = "main"
-"""Value of `Rebindable.place` for the main screen's actions, where the prompt usually has the
-focus."""
+"""Value of `Rebindable.place` for the main screen's actions. On this screen, the prompt usually has
+the focus."""
 PROMPT = "prompt"
 """Value of `Rebindable.place` for the prompt's actions. Keys of `PROMPT` and `MAIN` work at the
 same time."""
 QUESTION = "question"
-"""Value of `Rebindable.place` for the actions of a question above the prompt. Other keys type
-text."""
+"""Value of `Rebindable.place` for the actions of a question above the prompt. All other keys are
+typed into the prompt."""
 EVERYWHERE_PLACE = "everywhere"
-"""Value of `Rebindable.place` for actions that work on every page, such as drawing the screen
-again."""
+"""Value of `Rebindable.place` for actions that work on every page, such as redrawing the screen."""
 _TYPING_PLACES = frozenset({MAIN, PROMPT, QUESTION, EVERYWHERE_PLACE})
-"""Values of `Rebindable.place` for the actions that can't have plain characters as keys."""
+"""Values of `Rebindable.place` for actions whose keys can't be plain characters, because these are
+typed as text."""
 _SEQUENCE_PLACES = frozenset({MAIN, PROMPT})
 """Values of `Rebindable.place` for the actions that can have sequences of two keys."""
 
@@ -39,16 +39,15 @@ RESERVED = frozenset({"escape", "enter", "ctrl+c", "ctrl+q"})
 """Keys that can't be rebound, because the user needs them to leave a page or the program."""
 
 LAST_KEY_NOTICE = "keys-told.txt"
-"""Name of the file with the last notice about actions that lost a key."""
+"""Name of the file that contains the last notice about actions that lost a key."""
 
 NEW_KEY_HINT = 'You can set another key in [keys], or "" for no key.'
-"""The last sentence of the notice about actions that have lost a key. It says what the user can
-do."""
+"""Last sentence of the notice about actions that lost a key. It tells the user what to do."""
 
 
 @frozen
 class Rebindable:
-    """An action whose keys (comma-separated) can be changed.
+    """An action whose keys (comma-separated) the user can change.
 
     ``help`` describes the action. ``place`` is the part of the interface in which the keys work;
     two actions of the same place can't share a key. Keys of the main screen and the prompt can be
@@ -67,7 +66,7 @@ class CheckedKeys(NamedTuple):
     keymap: dict[str, str]
     """The keys of each action by its id, separated by commas; "" for an action without a key."""
     problems: list[str]
-    """A sentence for each setting that is ignored."""
+    """A sentence for each configured key that is ignored because it isn't valid."""
     taken: list[str]
     """A sentence for each action that lost a default key to another action."""
 
@@ -75,10 +74,9 @@ class CheckedKeys(NamedTuple):
 def check_keymap(keymap: Mapping[str, str], known: Iterable[Rebindable]) -> CheckedKeys:
     """Check a keymap (action id to keys) against the ``known`` actions.
 
-    Actions of the main screen, the prompt and questions can't be bound to plain characters. A
-    configured key is taken from every action that works at the same time and has the key only by
-    default. If two actions that work at the same time are set to the same key, the second is
-    ignored.
+    Actions of the main screen, the prompt and questions can't be bound to plain characters. If
+    another action that works at the same time has a configured key only by default, it loses the
+    key. If two actions that work at the same time are set to the same key, the second is ignored.
     """
     actions = {action.id: action for action in known}
     good: dict[str, str] = {}
@@ -103,16 +101,15 @@ def check_keymap(keymap: Mapping[str, str], known: Iterable[Rebindable]) -> Chec
 
 
 def _wanted(action: Rebindable, keymap: Mapping[str, str]) -> set[str]:
-    """Return the keys that a keymap gives to an action, without the action's default keys.
+    """Return the keys that a keymap gives to an action in addition to its default keys.
 
-    Default keys don't count, because actions that share a default key are never possible at the
-    same time.
+    Default keys are left out, because actions that share a default key never work at the same time.
     """
     return set(_split(keymap[action.id])) - set(_split(action.keys))
 
 
 def _rivals(action: Rebindable, actions: Mapping[str, Rebindable]) -> list[Rebindable]:
-    """Return the other actions whose keys work at the same time as this action's keys."""
+    """Return the other actions that work at the same time, so that their keys may clash."""
     others = []
     for other in actions.values():
         if other.id != action.id and _work_together(other, action):
@@ -123,9 +120,9 @@ def _rivals(action: Rebindable, actions: Mapping[str, Rebindable]) -> list[Rebin
 def _take_keys(
     good: Mapping[str, str], actions: Mapping[str, Rebindable]
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the remaining keys of actions that lose default keys, and a sentence for each loss.
+    """Return the keys left for actions that lose default keys, and a sentence about each loss.
 
-    ``good`` contains the configured keys by action id, which are taken from all other actions.
+    ``good`` contains the configured keys by action id. These keys are taken from all other actions.
     """
     lost: dict[str, str] = {}
     notices: list[str] = []
@@ -154,7 +151,7 @@ def _work_together(one: Rebindable, other: Rebindable) -> bool:
 
 
 def _problem(name: str, keys: str, actions: Mapping[str, Rebindable]) -> str | None:
-    """Return a sentence saying why an action can't have the configured keys; None if it can."""
+    """Return a sentence that says why an action can't have the configured keys; None if it can."""
     if name not in actions:
         close = get_close_matches(name, actions, 1)
         meant = " /keys lists them."
@@ -189,7 +186,7 @@ def _is_key(key: str) -> bool:
 
 
 def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
-    """Return the actions whose keys can be changed, that is, those whose bindings have an id.
+    """Return all actions whose keys the user can change, that is, those whose bindings have an id.
 
     They belong to the main screen (its bindings are ``own``), to the program, the prompt,
     questions, the conversation and the context map.
@@ -217,7 +214,7 @@ def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
 
 
 def use_keys(main: Screen[Any], keymap: Mapping[str, str], last_notice: Path) -> Mapping[str, str]:
-    """Apply the user's keymap (keys by action id), and return its valid part.
+    """Apply the user's keymap (keys by action id), and return the valid part of the keymap.
 
     Each invalid setting is shown as a warning. One notice names the actions that lost a key. It is
     stored in the file ``last_notice``, so that it is not repeated, even at later starts.

@@ -1,4 +1,4 @@
-"""Delivers keys in order, each one only after the previous key has taken effect."""
+"""Delivers keys in order. Each key waits until the previous key has taken effect."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 MAX_CHECKS: Final = 20
-"""Maximum number of checks whether a key has been handled. After that, the next key is sent
-anyway."""
+"""Maximum number of checks whether a key has been handled. After that, the next key is sent in any
+case."""
 CHECK_SECONDS: Final = 0.05
-"""Seconds between two checks whether a key has been handled or a page can take keys."""
+"""Seconds between two checks whether a key has been handled, or whether a page can receive keys."""
 COMMAND_SECONDS: Final = 1.0
-"""Maximum time, in seconds, that keys wait for the last command to open its page or question."""
+"""Maximum time that keys wait for the last command to open its page or question, in seconds."""
 MAX_OPENING_CHECKS: Final = 200
-"""Maximum number of checks whether an opening page can take keys. After that, keys are sent
-anyway."""
+"""Maximum number of checks whether an opening page can receive keys. After that, keys are sent in
+any case."""
 
 
 WORD_KEYS: Final = {
@@ -45,9 +45,9 @@ the key that does the same in Textual's text fields."""
 
 
 class KeyOrder:
-    """Hands keys and pastes to an application one by one.
+    """Delivers keys and pastes to an application one at a time, in the order typed.
 
-    Textual gives a key to the widget that has the focus when the key arrives. But the previous key
+    Textual sends a key to the widget that has the focus when the key arrives. But the previous key
     may still move the focus or open a page, so a burst of keys would all go to the first widget.
     """
 
@@ -67,21 +67,23 @@ class KeyOrder:
     def enqueue(self, event: events.Event) -> bool:
         """Queue an event and return True; return False if the application may handle it now.
 
-        Keys and pastes are queued, except a character for a text field while no key is being
+        Keys and pastes are queued, except a character for a text field if no key is being
         delivered. While a key is being delivered, changes of the terminal's focus are queued, too.
         """
         if event is self._passed or event.is_forwarded:
             return False
         if isinstance(event, events.AppFocus | events.AppBlur) and self._task is not None:
-            # Textual takes a key as a sign of focus. So a key that was pressed before the terminal
-            # lost the focus must not arrive after the event that reports the loss.
+            # Textual concludes from a key that the terminal has the focus. Therefore, a key pressed
+            # before the terminal lost the focus must not arrive after the event that reports the
+            # loss.
             self._waiting.append(event)
             return True
         if not isinstance(event, events.Key | events.Paste):
             return False
         writes = self._task is None and isinstance(event, events.Key) and len(event.key) == 1
         if writes and isinstance(self._app.focused, Input | TextArea):
-            # A character in a field moves no focus and opens no page, so it needs no queue.
+            # Typing a character into a field neither moves the focus nor opens a page, so it needs
+            # no queue.
             return False
         self._waiting.extend(self._split_alt(event))
         if self._task is None:
@@ -89,13 +91,14 @@ class KeyOrder:
         return True
 
     def _split_alt(self, event: events.Key | events.Paste) -> tuple[events.Key | events.Paste, ...]:
-        """Return the events to deliver for an event, usually just that event.
+        """Return the events to deliver instead of the given event, usually just the event itself.
 
-        A key with Alt is delivered without its character, which a text field would insert. Two
-        kinds of keys without a binding are replaced. A field in which Escape ends a mode receives
-        Escape, then the character, because terminals send the same bytes for both. (In such a
-        field, this also applies to a letter or digit that the field itself binds.) Otherwise, a
-        text field receives the replacement in `WORD_KEYS`, if any.
+        Only keys with Alt are changed: they are delivered without their character, which a text
+        field would insert. In addition, two kinds of Alt keys are replaced if they have no binding.
+        A field in which Escape ends a mode receives Escape, then the character, because terminals
+        send the same bytes for both. (In such a field, this also applies to a letter or digit that
+        the field itself binds.) Otherwise, a text field receives the replacement in `WORD_KEYS`, if
+        any.
         """
         if not (isinstance(event, events.Key) and event.key.startswith("alt+")):
             return (event,)
@@ -113,11 +116,11 @@ class KeyOrder:
 
     async def _deliver(self) -> None:
         try:
-            # The screens may be removed at any time, because the program may be ending.
+            # If the program is ending, the screens may be removed at any time.
             with suppress(ScreenStackError):
                 await self._deliver_waiting()
         finally:
-            # Reset after a failure, too, so that the next key starts the delivery again.
+            # Reset this even after a failure; otherwise, no further keys would be delivered.
             self._task = None
 
     async def _deliver_waiting(self) -> None:
@@ -127,7 +130,7 @@ class KeyOrder:
             before = app.screen
             self._passed = self._waiting.popleft()
             app.post_message(self._passed)
-            # The focus is known only once the application has handled the key.
+            # Which widget has the focus is only known after the application has handled the key.
             await self._wait_until_handled(app)
             await self._wait_until_handled(app.focused or app.screen)
             with suppress(TimeoutError):
@@ -137,9 +140,9 @@ class KeyOrder:
                 await self._wait_until_handled(app.screen)
 
     async def _wait_until_open(self, app: App[Any]) -> None:
-        """Wait until the top screen has focused its field.
+        """Wait until the screen on top has opened and focused its field.
 
-        A key that is sent earlier would be lost.
+        A key that is delivered earlier would be lost.
         """
         while app.screen is not self._ready:
             self._ready = app.screen
@@ -148,7 +151,7 @@ class KeyOrder:
     async def _wait_until_handled(
         self, target: App[Any] | Widget, checks: int = MAX_CHECKS
     ) -> None:
-        """Wait until ``target`` and its parents have handled all messages sent so far.
+        """Wait until ``target`` and its parents have handled all messages sent before the call.
 
         Stops waiting when ``target`` is removed, or after ``checks`` checks, `CHECK_SECONDS` apart.
         """
@@ -164,7 +167,7 @@ class KeyOrder:
 
 @dataclass
 class KeyDone(Message):
-    """Message sent after a key.
+    """Message that is sent to a widget after a key, to find out when the key has been handled.
 
     It bubbles from the key's receiver to the application, which sets ``done``.
     """

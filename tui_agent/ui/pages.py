@@ -52,7 +52,7 @@ def question_screen(question: frontend.Question[Any], controller: Controller) ->
 
 
 def page_screen(page: frontend.Page, controller: Controller) -> Screen[Any]:  # noqa: C901, PLR0911, PLR0912 - one arm per page
-    """Return a screen that shows the page.
+    """Return a screen that shows ``page``.
 
     Raises:
         CommandError: the page needs an open session, and none is open yet.

@@ -1,6 +1,6 @@
 """Computes the side panel's content: outline of a session, to-dos, changed files, running jobs.
 
-The functions are pure, except that `summarised_changes` reads summarised entries from the store.
+All functions are pure, except that `summarised_changes` reads summarised entries from the store.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,20 +29,21 @@ from tui_agent.tools.todo import TodoTool, current_todos, done_of, is_of_newest_
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
 MAX_FILES = 12
-"""Maximum number of changed files that are listed. The most recently changed files are kept."""
+"""Maximum number of changed files that are listed. If there are more, the most recently changed are
+listed."""
 
 _OUTLINED = kinds(lambda kind: kind.in_outline)
-"""Kinds of entries that have a row in the outline. Other entries have one only if they are labelled
-or are the leaf (the current entry)."""
+"""Kinds of entries that always have a row in the outline. Other entries have a row only if they are
+labelled or are the leaf (the current entry)."""
 
 
 @frozen
 class OutlineRow:
     """A row of the outline: a message on the active path, a labelled entry, the leaf, or a branch.
 
-    ``is_branch`` marks the row of another branch. ``count`` is the number of entries in that
-    branch, including branches of it; 0 for other rows. The ``entry_id`` of a branch's row is the id
-    of its first message, or of its first entry if it has no message.
+    The leaf is the current entry. ``is_branch`` marks the row of another branch. ``count`` is the
+    number of entries in that branch, including branches of it; 0 for other rows. The ``entry_id``
+    of a branch's row is the id of its first message, or of its first entry if it has no message.
     """
 
     entry_id: int
@@ -54,12 +55,12 @@ class OutlineRow:
     label: str = ""
     count: int = 0
     is_leaf_only: bool = False
-    """Whether the entry has a row only because it is the leaf."""
+    """Whether the entry has a row only because it is the leaf (the current entry)."""
 
 
 @frozen
 class ChangedFile:
-    """A file that the session changed, with the lines added and removed.
+    """A file that the session changed, with the numbers of lines added and removed.
 
     ``entry_id`` is the id of the last entry that changed the file.
     """
@@ -72,7 +73,7 @@ class ChangedFile:
 
 @frozen
 class PanelFacts:
-    """What the side panel shows besides the outline.
+    """The contents of the side panel, except the outline.
 
     ``todos`` are (status, text). ``todo_entry`` is the id of the newest result of the to-do tool,
     None if there is none. ``files`` contains at most `MAX_FILES`, the most recently changed last.
@@ -86,7 +87,7 @@ class PanelFacts:
 
 
 def with_new_leaf(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
-    """Return the rows with a new entry appended as the leaf; [] if no row is the leaf.
+    """Return the outline's rows with a new entry appended as the leaf; [] if no row is the leaf.
 
     If the entry is not newer than the leaf, the rows are returned unchanged, because they may have
     been read after the entry was stored.
@@ -139,7 +140,7 @@ def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> li
             )
         children = _branches(segment.children)
         is_fork = len(children) > 1
-        # The active branch comes last and is not indented, so that a long session stays at the left.
+        # Put the active branch last, without indentation, so that a long session stays at the left.
         children = sorted(children, key=lambda child: child.active == 0)
         if segment.active or any(child.active for child in children):
             stack.extend((child, depth + (is_fork and not child.active)) for child in children)
@@ -147,7 +148,7 @@ def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> li
 
 
 def _branches(segments: Iterable[Segment]) -> list[Segment]:
-    """Return the segments of the tree that belong neither to a subagent nor to a former attempt."""
+    """Return the segments that belong neither to a subagent nor to a former attempt."""
     branches = []
     for segment in segments:
         if not segment.is_subagent and not segment.is_former_attempt:
@@ -158,7 +159,7 @@ def _branches(segments: Iterable[Segment]) -> list[Segment]:
 def _messages(
     segment: Segment, depth: int, leaf: int | None, labels: Mapping[int, str]
 ) -> Iterable[OutlineRow]:
-    """Yield the outline's rows for the part of a segment that is on the active path.
+    """Yield the outline's rows for the entries of a segment that are on the active path.
 
     Entries of the kinds in `_OUTLINED`, labelled entries and the leaf have a row.
     """
@@ -210,7 +211,7 @@ def panel_facts(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFa
 
 
 def summarised_changes(session: Session) -> list[Entry]:
-    """Return the summarised tool results that may report a change to a file named in a summary.
+    """Return tool results that may report a change to a file named in a later summary.
 
     These are the results whose preview contains the path of a file that a compaction lists as
     modified. They contain the line counts, which the compaction lacks.
@@ -238,9 +239,9 @@ def running_jobs(jobs: Iterable[JobState]) -> tuple[tuple[int, str], ...]:
 def changed_files(entries: Iterable[Entry]) -> dict[str, ChangedFile]:
     """Return the files that the entries changed, by path, in the order of their last tool result.
 
-    Line counts come from tool results. A file named only by a summary or checkpoint has counts of 0
-    and stays where it was first named. The counts of a call that changed several files are added
-    only to the file in the call's ``path``.
+    The numbers of lines come from tool results. A file named only by a summary or checkpoint has
+    counts of 0 and stays where it was first named. The counts of a call that changed several files
+    are added only to the file in the call's ``path``.
     """
     found: dict[str, ChangedFile] = {}
     for entry in entries:

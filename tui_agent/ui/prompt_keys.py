@@ -1,4 +1,4 @@
-"""Descriptions of the prompt's keys, for the help and the list that ``?`` shows."""
+"""Descriptions of the prompt's keys, shown in the help and in the list that ``?`` opens."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from tui_agent.ui.key_help import Rebindable
 
 _KEYS_IN_TEXT: Final = re.compile(r"(?:ctrl|alt|shift)\+\w+|\b(?:up|j|k|o)\b")
-"""Matches keys in the sentences of `PROMPT_KEYS`, where any other single letter is a word."""
+"""Matches the names of keys in the sentences of `PROMPT_KEYS`. Any other single letter in a
+sentence is a word."""
 _MEANT: Final = {"o": "transcript.open"}
-"""Ids of actions that `PROMPT_KEYS` describes, by key. Contains only the keys for which the
-described action is not the first action that has this key by default."""
+"""Ids of the actions that `PROMPT_KEYS` describes, by key. A key is listed here only if the
+described action is not the first action with this default key."""
 
 PROMPT_KEYS: Final[tuple[tuple[str, str], ...]] = (
     ("enter", "send (during a run: after the step; twice: at once)"),
@@ -45,13 +46,13 @@ PROMPT_KEYS: Final[tuple[tuple[str, str], ...]] = (
     ("ctrl+_ alt+_", "undo and redo edits of the prompt"),
     ("ctrl+q ctrl+d", "quit; ctrl+d only in an empty prompt"),
 )
-"""The prompt's default keys, each with what it does. The most useful keys come first."""
+"""The prompt's default keys and what each of them does. The most useful keys come first."""
 
 
 def prompt_keys(
     actions: Iterable["Rebindable"], keymap: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
-    """Return `PROMPT_KEYS` with the user's keys instead of the default ones.
+    """Return `PROMPT_KEYS` with the user's own keys in place of the default keys.
 
     Rows that have no key left are omitted. ``actions`` are all actions whose keys can be changed;
     ``keymap`` contains the user's keys by action id.
@@ -63,7 +64,8 @@ def prompt_keys(
         for key in action.keys.split(","):
             if _MEANT.get(key, action.id) != action.id:
                 continue
-            # If several actions share a key by default, `PROMPT_KEYS` describes the first.
+            # If several actions have this key by default, `PROMPT_KEYS` describes the first of
+            # them.
             used.setdefault(key, keymap.get(action.id, key).replace(",", " "))
 
     def now_of(key: str) -> str:

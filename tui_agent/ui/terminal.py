@@ -1,7 +1,8 @@
 """Escape sequences for a terminal's title, notifications and progress bar, by type of terminal.
 
-Also picks the theme for a terminal's background. The functions return sequences, and their callers
-write them. Importing this module adds Alt+Enter to Textual's table of keys.
+The functions return the sequences; their callers write them to the terminal. The module also picks
+the theme that suits a terminal's background. Importing it adds Alt+Enter to Textual's table of
+keys.
 """
 
 import os
@@ -18,7 +19,7 @@ from tui_agent.whole_numbers import whole_number
 _UNSAFE = LazyPattern("[\x00-\x1f\x7f-\x9f]")
 
 THEMES = "textual-dark", "textual-light"
-"""Themes for a dark and for a light terminal background."""
+"""The default themes, for a dark and for a light background of the terminal."""
 
 CLEAR = "\x1b[2J"
 """Escape sequence that clears the terminal's screen."""
@@ -41,7 +42,7 @@ _NOTIFYING: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("TERM", LazyPattern("xterm-kitty"), _OSC_99),
     ("TERM", LazyPattern("foot|rxvt-unicode|contour|xterm-ghostty|wezterm"), _OSC_777),
 )
-"""Terminals that can show notifications, and how each is recognised and told to show one.
+"""Terminals that can show notifications, with the escape sequence that shows one.
 
 Each row contains the environment variable that identifies the terminal, a pattern for its value,
 and the escape sequence. Other terminals may print such a sequence or misunderstand it.
@@ -52,7 +53,8 @@ _PROGRESS_SINCE = {"ghostty": (1, 2), "iTerm.app": (3, 6, 6)}
 instead."""
 
 _VTE_WITH_PROGRESS = 8_000
-"""First ``VTE_VERSION`` (GNOME Terminal, Ptyxis and others) with a progress bar: VTE 0.80."""
+"""First ``VTE_VERSION`` with a progress bar, which is VTE 0.80. VTE is the widget of GNOME
+Terminal, Ptyxis and other terminals."""
 
 
 class EnterKeys(Enum):
@@ -69,7 +71,7 @@ for _sequence in ("\x1b\r", "\x1b\n"):
 
 
 def title_sequence(title: str) -> str:
-    """Return the sequence that sets the title.
+    """Return the escape sequence that sets the terminal's title.
 
     The title is cut to 80 characters, and its control characters are removed.
     """
@@ -77,10 +79,10 @@ def title_sequence(title: str) -> str:
 
 
 def through_multiplexer(sequence: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return a sequence in the form that reaches the outer terminal.
+    """Return a sequence in a form that passes through tmux or screen to the outer terminal.
 
-    It is wrapped if tmux or screen is running. tmux passes the sequence on only if tmux's option
-    ``allow-passthrough`` is on.
+    If neither is running, returns the sequence unchanged. tmux passes the sequence on only if its
+    option ``allow-passthrough`` is on.
     """
     if environment.get("TMUX"):
         return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
@@ -107,7 +109,7 @@ def notification(title: str, body: str, environment: Mapping[str, str] = os.envi
 
 
 class Progress(Enum):
-    """States of the progress bar that some terminals show in a tab or the task bar."""
+    """The states of the progress bar that some terminals show in a tab or the task bar."""
 
     NONE = "0"
     FAILED = "2"
@@ -139,7 +141,7 @@ def progress(state: Progress, environment: Mapping[str, str] = os.environ) -> st
 
 
 def default_theme(environment: Mapping[str, str] = os.environ, *, last: bool | None = None) -> str:
-    """Return the name of the theme to use until the terminal reports its background colour.
+    """Return the name of the theme to use until the terminal has reported its background colour.
 
     ``COLORFGBG`` (rxvt, Konsole, iTerm2 and others) has the foreground and background as ANSI
     colour numbers: a background of 7 or 9 to 15 is light. If the variable has no number for the

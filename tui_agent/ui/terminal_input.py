@@ -30,26 +30,26 @@ from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.whole_numbers import whole_number
 
 PIECE_SECONDS: Final = 0.25
-"""Seconds to wait for the rest of an escape sequence that the user may have typed as separate
-keys."""
+"""Seconds to wait for the rest of an escape sequence if the user may have typed its beginning as
+separate keys."""
 ANSWER_SECONDS: Final = 2.0
-"""Seconds to wait for the rest of an escape sequence that can't have been typed. Then it is
-dropped."""
+"""Seconds to wait for the rest of an escape sequence that the user can't have typed. After that,
+the sequence is dropped."""
 SLOW_PASTE_SECONDS: Final = 0.3
-"""Seconds between reports about a paste that is still arriving."""
+"""Seconds between two reports about a long paste that is still arriving."""
 
 _PASTE_END: Final = "\x1b[201~"
 _STRING: Final = r"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])"
 _INSIDE: Final = r"[^\x03\x07\x1b\x9c\x18\x1a]*"
-"""Matches the content of a string sequence. Ctrl+C ends it, so that the user can end an incomplete
-answer from the terminal."""
+"""Matches the content of a string sequence. Ctrl+C ends the content, so that the user can interrupt
+an answer of the terminal that doesn't end."""
 _ONE_BYTE_STRINGS: Final = "\x90\x98\x9e\x9f"
-"""Single characters that begin a string sequence. They may be stray bytes, so more input does not
-extend the wait for the end."""
+"""Single characters that begin a string sequence. If one is a stray byte, no end follows, so more
+input does not extend the wait for the end."""
 _BEGIN: Final = LazyPattern(r"[\x1b\x90\x98\x9b\x9d-\x9f]")
 _WHOLE: Final = LazyPattern(
     r"(?P<paste>\x1b\[200~)"
-    r"|\x1b(?P<meta>\x1b\[[ABCD])"  # Alt with an arrow, as older terminals send it
+    r"|\x1b(?P<meta>\x1b\[[ABCD])"  # Alt with an arrow, as older terminals encode it
     r"|(?P<csi>\x1b\[M(?s:...)|\x1b\[\[[A-E]|(?:\x1b\[|\x9b)(?!M|\[)[0-?]*[ -/]*[@-~])"
     r"|(?P<ss3>\x1bO[ -~])"
     rf"|(?P<string>{_STRING}{_INSIDE}(?:\x07|\x1b\\|\x9c))"
@@ -61,16 +61,17 @@ _PIECE: Final = LazyPattern(
 _BROKEN: Final = LazyPattern(
     rf"(?:\x1b\[|\x9b)[0-?]+[ -/]*|(?:\x1b\]|\x9d)[0-9]+;{_INSIDE}|[\x90-\x9f]{_INSIDE}"
 )
-"""Matches an incomplete sequence that can't have been typed and is cut off by other characters."""
+"""Matches an incomplete escape sequence that the user can't have typed, and that is cut off by
+other characters."""
 _UNMISTAKABLE: Final = LazyPattern(
     r"(?:\x1b\[|\x9b)[0-?]|(?:\x1b\]|\x9d)[0-9]+;|(?:\x1bP|\x90)[0-9;]*[>!$+]|(?:\x1b_|\x9f)G|[\x90-\x9f]"
 )
-"""Matches the beginning of a sequence that can't have been typed."""
+"""Matches the beginning of an escape sequence that the user can't have typed."""
 _OTHER_KEY: Final = LazyPattern(r"\x1b\[27;([0-9]+);([0-9]+)~|\x1b\[([0-9]+);([0-9]+)u")
-"""Matches a key with modifiers, as xterm's modifyOtherKeys and tmux send it."""
+"""Matches a key pressed with modifiers, as encoded by tmux and by xterm's modifyOtherKeys."""
 _SHIFT_F3: Final = "\x1b[1;2R"
-"""Shift+F3 of xterm and tmux. A report that the cursor is at row 1, column 2 is the same sequence,
-but the program never asks for a report."""
+"""The sequence that xterm and tmux send for Shift+F3. A terminal reports a cursor at row 1, column
+2 with the same sequence, but the program never asks for such a report."""
 _BACKGROUND: Final = LazyPattern(
     r"(?:\x1b\]|\x9d)11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})[^\x07\x1b]{0,8}(?:\x07|\x1b\\|\x9c)"
 )
@@ -80,7 +81,10 @@ _ARROWS: Final = {"A": "up", "B": "down", "C": "right", "D": "left"}
 
 @dataclass
 class BackgroundKnown(Message):
-    """The terminal reported its background; ``light`` is True if its brightness is above 50 %."""
+    """Posted when the terminal has reported its background colour.
+
+    ``light`` is True if the brightness of the colour is above 50 %.
+    """
 
     light: bool
 
@@ -93,10 +97,10 @@ class PasteComing(Message):
 
 
 class InputParser(XTermParser):
-    """Textual's input parser, limited to sequences that it knows.
+    """Textual's input parser, restricted to the escape sequences that Textual knows.
 
-    Escape followed by a letter and Alt+letter are the same bytes: this parser yields Alt+letter,
-    and `KeyOrder` may replace it with Escape and the letter.
+    Terminals send the same bytes for Escape followed by a letter and for Alt+letter. This parser
+    yields Alt+letter, and `KeyOrder` may replace it with Escape and the letter.
     """
 
     def __init__(self, debug: bool = False, clock: Callable[[], float] = monotonic) -> None:  # noqa: FBT001, FBT002 - as inherited
@@ -108,7 +112,10 @@ class InputParser(XTermParser):
         self._paste_reported = 0.0
 
     def feed(self, data: str) -> Iterable[Message]:
-        """Yield the messages for some input; keep an incomplete sequence for the next call or `tick`."""
+        """Yield the messages for some input. If it ends with an incomplete sequence, keep that.
+
+        The next call, or `tick`, handles the incomplete sequence.
+        """
         if not data:
             yield from super().feed(data)
             return
@@ -132,9 +139,9 @@ class InputParser(XTermParser):
             at = yield from self._sequence(data, end, continues=continues)
 
     def tick(self) -> Iterable[Message]:
-        """Stop waiting for the rest of an incomplete sequence if its time limit has passed.
+        """Handle an incomplete sequence whose time limit has passed, because its rest won't come.
 
-        Then yields the sequence's characters as keys, or drops it if it can't have been typed.
+        Yields the sequence's characters as keys, or drops the sequence if it can't have been typed.
         Also does what Textual's own `tick` does.
         """
         if (
@@ -149,14 +156,14 @@ class InputParser(XTermParser):
         yield from super().tick()
 
     def _patience(self) -> float:
-        """Return the seconds to wait for the rest of the incomplete sequence."""
+        """Return how many seconds to wait for the rest of the incomplete sequence."""
         if _UNMISTAKABLE.match(self._piece):
             return ANSWER_SECONDS
-        # Escape, or Alt with a character that begins a sequence.
+        # The piece is a single Escape, or Alt with a character that can also begin a sequence.
         return ESCAPE_DELAY if len(self._piece) <= 2 else PIECE_SECONDS
 
     def _typed(self, piece: str) -> Iterator[Message]:
-        """Yield the keys of an incomplete sequence, read as separate key presses."""
+        """Yield keys for an incomplete sequence, as if each of its characters had been typed."""
         if piece == "\x1b":
             yield events.Key("escape", "\x1b")
             return
@@ -201,12 +208,12 @@ class InputParser(XTermParser):
         elif (written := f"\x1b{letter}") in ANSI_SEQUENCES_KEYS:
             yield from super().feed(written)
         else:
-            # Escape, then a control character. Slow connections deliver both at once.
+            # A control character after Escape. A slow connection may deliver the two keys at once.
             yield events.Key("escape", "\x1b")
             yield from super().feed(letter)
 
     def _whole(self, kind: str, written: str) -> Iterator[Message]:
-        """Yield the messages of a complete sequence; most answers from the terminal yield none.
+        """Yield the messages for a complete sequence; most answers from the terminal yield none.
 
         ``kind`` is the group of `_WHOLE` that matched, and ``written`` is the sequence.
         """
@@ -237,7 +244,7 @@ class InputParser(XTermParser):
             code = found[2] or found[3]
             character = _character_of(code)
             if modifiers in {"1", "2"} and character is not None and character.isprintable():
-                # With Shift, the code stands for the shifted character.
+                # If the modifier is Shift, the code stands for the shifted character already.
                 yield from super().feed(character)
                 return
             written = f"\x1b[{code};{modifiers}u"
@@ -245,7 +252,10 @@ class InputParser(XTermParser):
             yield from super().feed(written)
 
     def _is_known(self, written: str) -> bool:
-        """Return True if Textual knows a sequence: a key, the mouse, focus, an answer to its queries."""
+        """Return True if Textual understands a sequence.
+
+        Textual knows those of keys, the mouse and focus, and the answers to its own queries.
+        """
         if written in {FOCUSIN, FOCUSOUT} or written in ANSI_SEQUENCES_KEYS:
             return True
         forms = (
@@ -261,7 +271,7 @@ class InputParser(XTermParser):
     # -- pastes
 
     def _paste(self, data: str, at: int) -> Generator[Message, None, int]:
-        """Collect the part of a paste that begins at ``at``; return the index after it.
+        """Collect the part of a paste that begins at ``at``; return the index after that part.
 
         Yields the whole paste at its end, and `PasteComing` while a long one arrives.
         """
@@ -273,7 +283,7 @@ class InputParser(XTermParser):
             self._pasted = None
             yield events.Paste(text.replace("\0", ""))
             return end + len(_PASTE_END)
-        # The end marker may have arrived in part.
+        # The end of the data may be the beginning of the marker that ends the paste.
         tail = 0
         for size in range(len(_PASTE_END) - 1, 0, -1):
             if data.endswith(_PASTE_END[:size]):
@@ -290,7 +300,7 @@ class InputParser(XTermParser):
 
 
 def _share_of_colour(digits: str) -> float:
-    """Return the intensity of a colour component, 0 to 1, from its hexadecimal digits."""
+    """Return the intensity of a colour component, 0 to 1, that hexadecimal digits stand for."""
     return int(digits, 16) / int("f" * len(digits), 16)
 
 
@@ -303,7 +313,7 @@ def _alt(letter: str) -> events.Key:
 
 
 def _is_key(written: str) -> bool:
-    """Return True if a sequence of the kitty keyboard protocol has valid key and text codes."""
+    """Return True if a sequence of the kitty keyboard protocol has valid codes for key and text."""
     found = _re_extended_key.fullmatch(written)
     if found is None:
         return False
@@ -318,7 +328,7 @@ def _is_key(written: str) -> bool:
 
 
 def _character_of(code: str) -> str | None:
-    """Return the character with a decimal code; None if there is none."""
+    """Return the character whose code is given as a decimal number; None if there is none."""
     number = whole_number(code)
     if number is None or number > _LAST_CHARACTER:
         return None

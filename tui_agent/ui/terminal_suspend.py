@@ -1,4 +1,4 @@
-"""Lends the terminal to another program, such as the user's editor, and takes it back afterwards.
+"""Lets another program, such as the user's editor, use the terminal, and takes it back afterwards.
 
 Suspending the program to the shell is in `tui_agent.ui.driver`.
 """
@@ -23,13 +23,13 @@ from tui_agent.processes.own_programs import find_program
 from tui_agent.text_files.encodings import user_text
 
 FROM_KEYS = frozenset({signal.SIGINT, signal.SIGQUIT})
-"""Signals that Ctrl+C and Ctrl+Backslash send to all programs of a terminal in its normal mode."""
+"""Signals that keys (Ctrl+C and Ctrl+Backslash) send to all programs that run in a terminal."""
 
 
 class Lending:
-    """Tracks which program has borrowed the terminal.
+    """Keeps track of the other program to which the terminal is lent, if any.
 
-    Created only once, as a process has one terminal.
+    Created only once, because a process has one terminal.
     """
 
     def __init__(self) -> None:
@@ -55,11 +55,11 @@ class Lending:
         """Run a program on the app's terminal and return its exit code.
 
         Raises:
-            SuspendNotSupported: the app has no terminal to lend.
+            SuspendNotSupported: the app has no terminal that another program could use.
             OSError: the program can't be started.
         """
         with app.batch_update(), app.suspend():
-            # Set before the start, because the other program may receive keys before the call
+            # Set this before the program starts, because it may receive keys before the call
             # returns.
             self._lent = True
             try:
@@ -74,11 +74,14 @@ class Lending:
                     app.call_later(self._waiting)
 
     def is_for_borrower(self, number: int) -> bool:
-        """Return True if signal ``number`` comes from a key meant for the borrowing program."""
+        """Return True if signal ``number`` comes from a key that was pressed in another program.
+
+        The other program has borrowed the terminal, so the signal is not meant for this one.
+        """
         return self._lent and number in FROM_KEYS
 
     def take_back(self, then: Callable[[], object]) -> None:
-        """Terminate the borrowing program, and call ``then`` after its end.
+        """Terminate the program that has borrowed the terminal; call ``then`` when it has ended.
 
         If no program has borrowed the terminal, calls ``then`` at once.
         """
@@ -95,13 +98,14 @@ class Lending:
 
 
 class EditorError(Exception):
-    """The editor could not be used; the message is a sentence for the user."""
+    """Raised when the editor can't be used. The message is a sentence for the user."""
 
 
 async def edit_in_editor(app: App[Any], text: str, name: str) -> str | None:
-    """Let the user edit a text in $VISUAL or $EDITOR, as a file called ``name``; return the result.
+    """Open a text in the user's editor ($VISUAL or $EDITOR) and return the edited text.
 
-    Returns None if the editor exits with an error. Newlines at the end are removed.
+    The editor opens a file called ``name``. Returns None if the editor exits with an error.
+    Newlines at the end are removed.
 
     Raises:
         EditorError: no editor can be started, or the file can't be written or read.
@@ -151,4 +155,4 @@ async def _open_in_editor(app: App[Any], path: Path) -> int:
 
 
 lending = Lending()
-"""The only instance of `Lending`, which tracks this process's terminal."""
+"""The only instance of `Lending`, because the process has one terminal."""

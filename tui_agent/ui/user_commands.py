@@ -10,14 +10,14 @@ from pathlib import Path
 from tui_agent.app.format import one_line
 
 ProblemOf = Callable[[Path, str], str]
-"""A function that receives a directory and a command. It returns why the command must not run
+"""Type of a function that takes a directory and a command, and returns why the command must not run
 there, or "" if it may."""
 
 
 async def run(
     command: str, cwd: Path, given: bytes, problem_of: ProblemOf, *, seconds: float
 ) -> tuple[str, str]:
-    """Run a shell command with ``given`` as standard input, for at most ``seconds``.
+    """Run a user's shell command with ``given`` as standard input, for at most ``seconds``.
 
     The command is not run if ``problem_of`` returns a reason against it.
 
@@ -27,7 +27,7 @@ async def run(
     """
     if refused := await asyncio.to_thread(problem_of, cwd, command):
         return "", f"not run: {refused}"
-    # Imported here because few users have such a command.
+    # Imported only here, because few users have configured such a command.
     from tui_agent.files.own_git import find_project
     from tui_agent.processes.user_command import CommandFailedError, run_with_input, shell_command
 

@@ -1,6 +1,6 @@
 """Finds the word at the prompt's cursor, and ranks the candidates that can complete it.
 
-The functions are pure.
+All functions in this module are pure.
 """
 
 import heapq
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CompletionSource: TypeAlias = (
     'tuple[Literal["mention", "entry", "path"], Callable[[str], Awaitable[Sequence[Candidate]]]]'
 )
-"""A source of completions: the kind of token, and a function that returns the candidates.
+"""A source of completions: a kind of token, and a function that returns candidates for it.
 
 The function receives a query and returns its candidates, best first. It runs on the event loop, so
 it has to do slow work in a thread. `merged` combines the candidates of all sources of one kind.
@@ -32,24 +32,26 @@ _CAPITALS = LazyPattern("[A-Z]")
 LIMIT = 50
 """Maximum number of completion candidates that are shown."""
 _SCORED = 150
-"""Maximum number of completion candidates whose exact score is computed."""
+"""Maximum number of completion candidates for which the exact score is computed."""
 _NAME_BONUS = 12
-"""Points for a path whose last part, the name, contains all letters after the query's last slash.
-`_NAME_LETTER_BONUS` is added for each of these letters."""
+"""Points for a path whose name (its last part) contains all letters after the last slash of the
+query. `_NAME_LETTER_BONUS` is added for each of these letters."""
 _NAME_LETTER_BONUS = 6
 
 _MIN_WORD_QUERY = 3
-"""Minimum number of letters in a query that finds commands by an alias or a search word."""
+"""Minimum number of letters in a query with which commands are also found by an alias or a search
+word."""
 
 SIGNS = frozenset("/@#?$")
-"""First characters of the words that open the completion list."""
+"""First characters of the words for which the completion list opens."""
 _SKILL = LazyPattern(r"\$([A-Za-z][\w:-]*)?$")
-"""Matches a skill in Codex's form, ``$name``, at the start of a message."""
+"""Matches the name of a skill as in Codex, ``$name``, at the start of a message."""
 _MENTION = LazyPattern(r'(?:^|(?<=[\s(]))@(?:"((?:[^"\n]|"")*)|([^\s"]*))$')
 _SHELL_SIGNS = LazyPattern("!{0,2}")
-"""Matches the signs that begin a shell command in the prompt."""
+"""Matches the exclamation marks that begin a shell command in the prompt."""
 _PATH = LazyPattern(r"""(?:"[^"]*|'[^']*|(?:\\.|[^\s"'|&;<>()=`])*)$""")
-"""Matches the word of a shell command that ends at the cursor, possibly quoted."""
+"""Matches the part of a shell command, possibly quoted, that is completed as a path at the
+cursor."""
 _ENTRY = LazyPattern(r"(?:^|(?<=[\s(\[]))#([^\s#]*)$")
 
 
@@ -64,7 +66,10 @@ class _Likeness(IntEnum):
 
 @frozen
 class Token:
-    """The word at the cursor to complete, at columns ``start`` to ``end`` of line ``row``."""
+    """A word at the prompt's cursor that can be completed.
+
+    It is at columns ``start`` to ``end`` of line ``row``.
+    """
 
     kind: Literal["command", "mention", "entry", "path", "keys"]
     """The kind of token: ``command`` for a word after ``/`` or a skill after ``$``, ``mention``
@@ -89,15 +94,15 @@ class Candidate:
     help: str = ""
     offsets: tuple[int, ...] = ()
     needs_argument: bool = False
-    """Whether the candidate is a command that needs an argument, so that Enter does not run it yet.
-    False if the command's whole name or an alias was typed."""
+    """Whether the candidate is a command that still needs an argument, so that Enter doesn't run it
+    yet. False if the command's whole name or an alias was typed."""
     is_meant: bool = True
-    """Whether the candidate is a command whose name begins with the typed text, or that has an
-    alias equal to that text. Enter runs only such a command, and inserts any other into the
-    prompt."""
+    """Whether the candidate is a command that the user probably means: its name begins with the
+    typed text, or one of its aliases equals it. Enter runs only such a command; any other is
+    inserted into the prompt."""
     score: float = 0.0
-    """Score of the candidate for the query, by which the candidates of several sources are sorted;
-    0 if the candidate was not scored."""
+    """How well the candidate matches the query; 0 if it was not scored. The candidates of several
+    sources are sorted by this score."""
 
 
 def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:
@@ -126,9 +131,9 @@ def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:
 
 
 def path_at(lines: Sequence[str], row: int, column: int) -> Token | None:
-    """Return the token for the word of a shell command at the cursor.
+    """Return the token for the word of a shell command that ends at the cursor.
 
-    The token's query contains no quotes.
+    The token's query is the word without quotes and backslashes.
     """
     start = 0
     if row == 0 and (signs := _SHELL_SIGNS.match(lines[0])):
@@ -141,10 +146,10 @@ def path_at(lines: Sequence[str], row: int, column: int) -> Token | None:
 
 
 def as_path(candidate: Candidate, query: str) -> Candidate:
-    """Return a copy of a file candidate that inserts the path quoted for the shell.
+    """Return a copy of a file candidate that inserts the path in a shell command, quoted if needed.
 
-    No space follows a directory, so that the path can be continued. A ``./`` at the beginning of
-    the query is kept.
+    A space follows unless the path is a directory, which the user may continue. A ``./`` at the
+    beginning of the query is kept.
     """
     path = candidate.label
     if query.startswith("./"):
@@ -156,11 +161,11 @@ def as_path(candidate: Candidate, query: str) -> Candidate:
 
 
 def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
-    """Return at most `LIMIT` candidates of several sources, the highest score first.
+    """Return the best candidates of several sources, at most `LIMIT`, the highest score first.
 
     With equal scores, candidates with shorter labels come first. If no candidate is scored, each
-    source with candidates has an equal share of the list, in the order of the sources.
-    Candidates with line breaks are omitted, because a mention can't contain a line break.
+    source with candidates has an equal share of the list, in the order of the sources. Candidates
+    with line breaks are omitted, because a mention can't contain a line break.
     """
     found = [[item for item in candidates if "\n" not in item.insert] for candidates in found]
     share = max(1, LIMIT // max(1, sum(1 for candidates in found if candidates)))
@@ -174,7 +179,7 @@ def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
 
 
 def rank_labels(query: str, candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Return the candidates whose label matches the query, scored, best first.
+    """Return the candidates whose label matches the query, with their scores, best first.
 
     For an empty query, return all candidates in the given order.
     """
@@ -224,7 +229,10 @@ def rank_files(query: str, paths: Iterable[str]) -> list[Candidate]:
 
 
 class _CoarseOrder:
-    """Creates cheap sort keys that put paths roughly in the order of their fuzzy scores."""
+    """Creates sort keys that put paths roughly in the order of their fuzzy scores.
+
+    A key is much cheaper to compute than a score.
+    """
 
     def __init__(self, query: str) -> None:
         self._query = query
@@ -236,7 +244,7 @@ class _CoarseOrder:
             self._as_written = _letters_in_order(query)
 
     def key(self, path: str) -> tuple[int, int, int] | None:
-        """Return a path's sort key, which is smaller for a better match.
+        """Return a path's sort key; the better the path matches, the smaller the key.
 
         Returns None if the path doesn't contain the query's letters in order.
         """
@@ -267,7 +275,10 @@ def _letters_in_order(text: str) -> Callable[..., re.Match[str] | None]:
 
 
 def with_directories(paths: Iterable[str]) -> list[str]:
-    """Return the paths, then the directories that contain them, sorted and ending in a slash."""
+    """Return the given paths, followed by all directories that contain them.
+
+    The directories are sorted, and each ends in a slash.
+    """
     listed = list(paths)
     directories: set[str] = set()
     for path in listed:

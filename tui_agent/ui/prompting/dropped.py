@@ -1,4 +1,7 @@
-"""Recognises files dropped on the terminal, which pastes their paths, quoted in various ways."""
+"""Recognises files that the user drops on the terminal.
+
+Terminals paste the paths of such files, quoted in various ways.
+"""
 
 import re
 import shlex
@@ -14,7 +17,7 @@ from tui_agent.ui.prompting.completion import mention
 MAX_CHARACTERS = 16_384
 """Maximum number of characters in a pasted text that is searched for paths."""
 MAX_FILES = 50
-"""Maximum number of dropped files."""
+"""Maximum number of files in a pasted or dropped text that are turned into mentions."""
 
 _WINDOWS = LazyPattern(
     r"""(?P<quote>["']?)(?P<path>(?:[A-Za-z]:|\\\\wsl(?:\$|\.localhost))[\\/].*)(?P=quote)"""
@@ -44,12 +47,15 @@ def dropped_files(text: str) -> str | None:
 
 
 def _readings(text: str) -> Iterator[list[str]]:
-    """Yield the ways to split a text into paths: as lines, before Windows paths, as shell words."""
+    """Yield the possible ways to split a text into paths.
+
+    The text is split into lines, then before each Windows path, then into words as by a shell.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     yield lines
     if any(_WINDOWS.fullmatch(line) for line in lines):
         yield [word for line in lines for word in _SEVERAL_WINDOWS.split(line)]
-    # In double quotes shlex keeps the backslash before $ and `, which a shell removes.
+    # Within double quotes, shlex keeps the backslash before $ and `, but a shell removes it.
     plain = text.replace("\\$", "$").replace("\\`", "`")
     try:
         yield shlex.split(_ANSI_C.sub(lambda found: shlex.quote(_unescaped(found[1])), plain))
@@ -58,7 +64,7 @@ def _readings(text: str) -> Iterator[list[str]]:
 
 
 def _local(word: str) -> str:
-    """Return the local path that a word names; it may be a Windows path or a ``file://`` URL.
+    """Return the local path that a pasted word names as a path, Windows path or ``file://`` URL.
 
     Returns "" if the URL is invalid, or if the path contains a double quote or a line feed, so that
     it can't be mentioned.

@@ -28,24 +28,30 @@ _SEPARATORS = frozenset("_-. :,#()[]")
 
 @frozen
 class Match:
-    """A match's score and the offsets of the matched letters; 0 and () if nothing matched."""
+    """The score of a fuzzy match, and the offsets of the matched letters in the text.
+
+    If nothing matched, the score is 0 and there are no offsets.
+    """
 
     score: float = 0.0
     offsets: tuple[int, ...] = ()
 
 
 class _Place(NamedTuple):
-    """An occurrence of a query letter in the text, and the best score of the query up to that letter."""
+    """A place where a query letter occurs in the text.
+
+    ``score`` is the best score of the query up to that letter.
+    """
 
     at: int
     score: int
     run: int
-    """Bonus for each letter in the run of adjacent letters that ends at this letter."""
+    """Bonus for each letter in the run of adjacent matching letters that ends at this letter."""
     before: "_Place | None" = None
 
 
 def fuzzy_match(query: str, text: str) -> Match:
-    """Find a query's letters, in order and ignoring case, in a text; return the best match.
+    """Find the letters of a query in a text, in order and ignoring case; return the best match.
 
     Returns an empty match if the text does not contain the letters, or the query is empty.
     """
@@ -66,14 +72,14 @@ def fuzzy_match(query: str, text: str) -> Match:
 
 
 def shifted(match: Match, by: int) -> Match:
-    """Return a match with its offsets increased by ``by``."""
+    """Return a match with all its offsets increased by ``by``."""
     return replace(match, offsets=tuple(offset + by for offset in match.offsets))
 
 
 def _places_of(
     letter: str, written: str, *, text: str, lower: str, before: Sequence[_Place] | None
 ) -> list[_Place]:
-    """Return the occurrences of a query letter in the text, in order, each with its best score.
+    """Return the places of a query letter in the text, in order, each with its best score.
 
     ``before`` contains the places of the query's previous letter; it is None for the first letter.
     Only occurrences after the first of these places count. ``written`` is the letter as the user
@@ -103,11 +109,11 @@ def _places_of(
 def _joined(
     at: int, own: int, bonus: int, adjacent: _Place | None, nearest: _Place | None
 ) -> _Place:
-    """Return the `_Place` of a letter at ``at``, continued from a place of the previous letter.
+    """Return the `_Place` of a letter at ``at`` that continues a match of the previous letters.
 
-    The previous place is ``adjacent``, directly before ``at``, or ``nearest``, the best place
-    before a gap, whichever gives the higher score. ``own`` are the letter's points without its
-    ``bonus``.
+    The previous letter's place is ``adjacent``, directly before ``at``, or ``nearest``, the best
+    place before a gap, whichever gives the higher score. ``own`` are the letter's points without
+    its ``bonus``.
     """
     follows = None
     if adjacent is not None:
@@ -123,14 +129,14 @@ def _joined(
 
 
 def _better(one: _Place | None, other: _Place) -> _Place:
-    """Return whichever place gives the higher score if the match continues after a gap."""
+    """Return the place that gives the higher score if the next letter matches after a gap."""
     if one is None or other.score + _GAP_LETTER * other.at > one.score + _GAP_LETTER * one.at:
         return other
     return one
 
 
 def _bonus(text: str, at: int) -> int:
-    """Return the bonus of the letter at ``at``.
+    """Return the bonus for a match at the letter at ``at``.
 
     The letter has a bonus if it starts a name, word, number or run of capitals; otherwise the bonus
     is 0.

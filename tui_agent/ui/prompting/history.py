@@ -1,10 +1,10 @@
-"""The prompt's history: steps back through earlier messages, and forward again to the draft."""
+"""The prompt's history: goes back through earlier messages, and forward again to the draft."""
 
 from collections.abc import Callable, Sequence
 
 
 class PromptHistory:
-    """Keeps the earlier messages, and which of them the prompt shows.
+    """The prompt's history: earlier messages, and which of them the prompt shows now.
 
     ``load`` returns the stored messages, newest first; it is called at the first step back.
     """
@@ -16,14 +16,14 @@ class PromptHistory:
         self._sent: list[str] = []
         self._position = -1
         self.walking = False
-        """Whether an earlier message is shown instead of the draft."""
+        """Whether the prompt shows a message from the history instead of the draft."""
         self.draft = ""
-        """The prompt's text before the first step back in the history."""
+        """The prompt's text before the user went back in the history."""
 
     def older(self, shown: str) -> str | None:
-        """Step back and return the next older message; None if there is none.
+        """Go back to the next older message and return it; None if there is no older message.
 
-        ``shown`` is the prompt's text, kept as `draft` at the first step.
+        ``shown`` is the prompt's text. At the first step, it is kept as the `draft`.
         """
         texts = self._texts()
         step = self._position + 1
@@ -36,9 +36,9 @@ class PromptHistory:
         return texts[step]
 
     def newer(self) -> str | None:
-        """Step forward and return the next newer message, or the draft after the newest one.
+        """Go forward to the next newer message or, after the newest one, to the draft.
 
-        Returns None if the prompt shows no earlier message.
+        Returns the message or the draft; None if the prompt shows no earlier message.
         """
         if not self.walking:
             return None
@@ -49,13 +49,16 @@ class PromptHistory:
         return self.draft
 
     def add(self, text: str) -> None:
-        """Add a sent message as the newest, unless it repeats the last one; then call `reset`."""
+        """Add a sent message to the history as the newest, and call `reset`.
+
+        A message that repeats the last one is not added again.
+        """
         if not self._sent or self._sent[0] != text:
             self._sent.insert(0, text)
         self.reset()
 
     def rewrite(self, clean: Callable[[str], str]) -> None:
-        """Apply ``clean`` to the draft and the messages added since the start.
+        """Apply ``clean`` to the draft and to the messages that were added since the start.
 
         The stored messages are loaded again at the next step.
         """
@@ -64,7 +67,7 @@ class PromptHistory:
         self._is_loaded = False
 
     def reset(self) -> None:
-        """Treat the prompt's text as the draft, no longer as an earlier message."""
+        """Leave the history: treat the prompt's text as the draft, not as an earlier message."""
         self._position = -1
         self.walking = False
 

@@ -1,4 +1,7 @@
-"""Keeps the text that the prompt's word and line keys deleted last, so Ctrl+Y can insert it."""
+"""Keeps the text that was deleted last with the prompt's keys for deleting words and lines.
+
+Ctrl+Y inserts this text again.
+"""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -8,7 +11,7 @@ Spot: TypeAlias = "tuple[str, tuple[int, int]]"
 
 
 class KilledText:
-    """Keeps the last deleted text, as a shell does for Ctrl+Y.
+    """Keeps the text that was deleted last, as a shell does for Ctrl+Y.
 
     Consecutive deletions, without an edit or a move of the cursor in between, are joined.
     """
@@ -16,12 +19,15 @@ class KilledText:
     def __init__(self) -> None:
         self.text = ""
         self._after_last: Spot | None = None
-        """The prompt's text and cursor after the last deletion."""
+        """The prompt's text and cursor after the last deletion, to find out whether a deletion
+        follows directly."""
 
     def add(self, text: str, *, forward: bool, before: Spot, after: Spot) -> None:
-        """Keep a deleted text. ``forward`` says that it was after the cursor.
+        """Add a deleted text to the text that can be inserted again.
 
-        ``before`` and ``after`` are the prompt's text and cursor before and after the deletion.
+        ``forward`` says that the text was deleted after the cursor. ``before`` and ``after`` are
+        the prompt's text and cursor before and after the deletion. If the cursor has not moved
+        since the last deletion, the texts are joined; otherwise, the new text replaces the old one.
         """
         if not text:
             return
@@ -34,5 +40,5 @@ class KilledText:
         self._after_last = after
 
     def rewrite(self, clean: Callable[[str], str]) -> None:
-        """Apply ``clean`` to the kept text."""
+        """Replace the kept text by the result of ``clean``, for example to remove secrets."""
         self.text = clean(self.text)

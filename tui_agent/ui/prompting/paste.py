@@ -14,7 +14,8 @@ FOLD_CHARACTERS = 2_000
 """Maximum number of characters in a paste that is inserted as it is, not as a chip (a short
 placeholder)."""
 MAX_KNOWN = 20
-"""Maximum number of pastes that become chips again in a text from the history or the editor."""
+"""Maximum number of pastes that are remembered, so that they become chips again in a text from the
+history or the editor."""
 
 _CHIP = LazyPattern(rf"\[pasted (?:\d+ lines|[\d.]+[kM]? characters)(?: #\d+)?\]|@{NAME.pattern}")
 
@@ -24,36 +25,40 @@ def is_large(text: str) -> bool:
 
 
 def _lines_in(text: str) -> int:
-    """Return the number of lines. A line feed at the end does not begin another line."""
+    """Return the number of lines in a text. A line feed at the end does not begin another line."""
     return text.removesuffix("\n").count("\n") + 1
 
 
 class PasteStore(dict[str, str]):
-    """Maps each chip in the prompt to the text that it stands for."""
+    """The pasted text that each chip (a short placeholder) in the prompt stands for, by chip."""
 
     def __init__(self) -> None:
         super().__init__()
         self._known: deque[str] = deque(maxlen=MAX_KNOWN)
-        """The last pasted texts, newest last, including texts pasted into sent prompts."""
+        """The last pasted texts, oldest first. They include texts in prompts that were already
+        sent."""
 
     def rewrite(self, clean: Callable[[str], str]) -> None:
-        """Apply ``clean`` to the texts that `fold_known` looks for.
+        """Apply ``clean`` to the remembered pastes that `fold_known` looks for.
 
         The texts of chips stay unchanged.
         """
         self._known = deque(map(clean, self._known), maxlen=MAX_KNOWN)
 
     def fold_known(self, text: str) -> str:
-        """Return ``text`` with recent pastes, even of sent prompts, replaced by chips."""
+        """Return ``text`` with each recently pasted text in it replaced by a chip.
+
+        Texts pasted into prompts that were already sent are replaced, too.
+        """
         for pasted in sorted(self._known, key=len, reverse=True):
             if pasted in text:
                 text = text.replace(pasted, self.fold(pasted))
         return text
 
     def fold(self, text: str) -> str:
-        """Store a pasted text and return its chip.
+        """Store a pasted text, and return the chip (a short placeholder) that stands for it.
 
-        The chip is numbered if another text has the same chip.
+        The chip contains a number if another text has the same chip.
         """
         lines = _lines_in(text)
         if lines > FOLD_LINES:
@@ -71,11 +76,14 @@ class PasteStore(dict[str, str]):
         return chip
 
     def expand(self, text: str) -> str:
-        """Return ``text`` with every known chip replaced by the text that it stands for."""
+        """Return ``text`` with every known chip replaced by the pasted text that it stands for."""
         if self:
             return _CHIP.sub(lambda match: self.get(match[0], match[0]), text)
         return text
 
     def chips(self, line: str) -> list[tuple[int, int]]:
-        """Return the (start, end) columns of the stored chips in a line, left to right."""
+        """Return the (start, end) columns of the chips in a line, left to right.
+
+        Only chips whose text is stored are included.
+        """
         return [match.span() for match in _CHIP.finditer(line) if match[0] in self]

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from tui_agent.session.records import EntryHeader
 
 FILE_LIST_SECONDS = 5.0
-"""Seconds for which the list of the project's files is reused."""
+"""Seconds after which the list of the project's files is read again."""
 _SESSION = "session"
-"""First word of a mention of another session."""
+"""The word after ``@`` that begins a mention of another session."""
 _FEWEST_LETTERS = 3
-"""Minimum number of letters of ``session`` that the user has to type before sessions are
-offered."""
+"""Minimum number of letters of the word ``session`` that the user has to type before other sessions
+are offered."""
 _MAX_PREVIEW_CHARS = 72
 """Maximum number of characters in the preview of an entry."""
 _ROLE_NAMES = {
@@ -45,7 +45,7 @@ _ROLE_NAMES = {
 
 
 def sources(controller: Controller, files: FileSource) -> tuple[CompletionSource, ...]:
-    """Return all sources, each with the kind of token that it completes."""
+    """Return all sources of completions, each with the kind of token that it completes."""
     return (
         ("mention", files.find),
         ("path", partial(_find_paths, files)),
@@ -64,7 +64,7 @@ class FileSource:
         self._read: tuple[Path, float] | None = None
 
     def forget(self) -> None:
-        """Make the next ``find`` read the list of files again."""
+        """Make the next call of ``find`` read the project's list of files again."""
         self._read = None
 
     async def find(self, query: str) -> Sequence[Candidate]:
@@ -87,7 +87,7 @@ class FileSource:
 
 
 async def _find_paths(files: FileSource, query: str) -> Sequence[Candidate]:
-    """Return candidates for the files that match a word of a shell command, best first."""
+    """Return candidates for the paths that match a word of a shell command, best first."""
     found = await files.find(query.removeprefix("./"))
     return [as_path(one, query) for one in found]
 
@@ -148,9 +148,10 @@ async def _find_sessions(controller: Controller, query: str) -> Sequence[Candida
 async def _find_entries(controller: Controller, query: str) -> Sequence[Candidate]:
     """Return at most `LIMIT` entries of the open session that match a query, best first.
 
-    The order is: entries whose number begins with the query; entries whose preview contains the
-    query; entries whose preview contains the query's letters in order; each group newest first.
-    Searches all branches, but leaves out undone entries.
+    Entries whose number begins with the query come first. Entries whose preview contains the query
+    come next, then entries whose preview contains the query's letters in order. Within each of
+    these groups, the newest entry comes first. Searches all branches, but leaves out undone
+    entries.
     """
     if controller.agent is None:
         return ()

@@ -1,4 +1,4 @@
-"""Computes the effect of vi's keys on the prompt's text and cursor, with pure functions.
+"""Computes what vi's keys do to the prompt's text and cursor, with pure functions.
 
 Positions are offsets in characters. In normal mode the cursor is on a character, never after the
 last one of its line.
@@ -14,16 +14,17 @@ _WORD = re.compile(r"\w+|[^\w\s]+")
 _BIG_WORD = re.compile(r"\S+")
 
 _COUNT_DIGITS = 9
-"""Maximum number of digits of a count, such as the 12 in ``12w``. Further digits are ignored."""
+"""Maximum number of digits in the count before a command, such as the 12 in ``12w``. Further digits
+are ignored."""
 _MOTIONS = frozenset("hl 0^$wWeEbB")
-"""Motions whose target depends only on the text and the cursor. A count before a motion repeats
-it."""
+"""Motions whose target depends only on the text and the cursor. A count before such a motion
+repeats it."""
 _ABBREVIATIONS = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y": "yy"}
-"""Keys that are short for an operator with a motion."""
+"""Keys that abbreviate an operator with a motion, and what they stand for."""
 
 
 class Mode(StrEnum):
-    """The modes of vi. The value is the name that is shown on the screen."""
+    """The modes of vi. Each value is the name of the mode that is shown on the screen."""
 
     INSERT = "insert"
     NORMAL = "normal"
@@ -33,11 +34,11 @@ class Mode(StrEnum):
 
 @frozen
 class Step:
-    """The effect of a vi key: the prompt's new text, cursor and selection.
+    """What a vi key does: the prompt's new text, cursor and selection.
 
     ``selected`` contains the selection's start and end, the end excluded; None if nothing is
-    selected. ``wants`` is an action that the prompt has to do instead, "" for none: undo or redo an
-    edit, or show an older or newer message of the history.
+    selected. ``wants`` is an action that the prompt itself has to perform, "" for none: undo or
+    redo an edit, or show an older or newer message of the history.
     """
 
     text: str
@@ -48,7 +49,7 @@ class Step:
 
 @frozen
 class Span:
-    """The range of text that an operator acts on, ``end`` excluded.
+    """The range of text that a vi operator acts on, ``end`` excluded.
 
     ``lines`` tells whether it consists of whole lines, including their line feeds.
     """
@@ -70,14 +71,14 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _first_nonblank(text: str, at: int) -> int:
-    """Return the offset of the first character that is not blank in the line of ``at``."""
+    """Return the offset of the first character that isn't blank in the line containing ``at``."""
     start = _line_start(text, at)
     end = _line_end(text, at)
     return start + len(text[start:end]) - len(text[start:end].lstrip())
 
 
 def clamped(text: str, at: int) -> int:
-    """Return the position nearest to ``at`` that the cursor can have in normal mode."""
+    """Return the position nearest to ``at`` where the cursor can be in normal mode."""
     at = max(0, min(at, len(text)))
     return max(_line_start(text, at), min(at, _line_end(text, at) - 1))
 
@@ -101,7 +102,7 @@ def _word_before(word: re.Pattern[str], text: str, at: int) -> int:
 
 
 def _target(key: str, text: str, at: int) -> int:  # noqa: PLR0911 - one arm for each motion
-    """Return the position to which a key's motion moves from ``at``."""
+    """Return the position to which the motion of a vi key moves from ``at``."""
     word = _BIG_WORD if key.isupper() else _WORD
     match key:
         case "h":
@@ -123,7 +124,7 @@ def _target(key: str, text: str, at: int) -> int:  # noqa: PLR0911 - one arm for
 
 
 def _insert_position(key: str, text: str, at: int) -> int:
-    """Return the position at which ``i``, ``a``, ``I`` or ``A`` starts inserting."""
+    """Return the position at which the vi command ``i``, ``a``, ``I`` or ``A`` starts inserting."""
     match key:
         case "a":
             return min(at + 1, _line_end(text, at))
@@ -136,7 +137,7 @@ def _insert_position(key: str, text: str, at: int) -> int:
 
 
 class Vim:
-    """Interprets vi keys for one prompt. Keeps the mode, pending keys, register and last change.
+    """Interprets vi keys for one prompt. It keeps the mode, pending keys, register and last change.
 
     Every key has to be passed to ``press``.
     """
@@ -160,13 +161,13 @@ class Vim:
         return "".join(self._keys)
 
     def reset(self) -> None:
-        """Switch to insert mode and drop pending keys, because the prompt's text was replaced."""
+        """Switch to insert mode and drop pending keys, after the prompt's text was replaced."""
         self._drop_pending()
         self.mode = Mode.INSERT
         self._inserting = ([], "", 0)
 
     def press(self, key: str, text: str, at: int) -> Step | None:
-        """Return the effect of a key on ``text`` with the cursor at ``at``.
+        """Return what a key does to ``text`` with the cursor at ``at``.
 
         ``key`` is a character or Textual's name of the key. Returns None if the prompt has to
         handle the key. These are, in insert mode, all keys but escape; in the other modes, named
@@ -348,8 +349,8 @@ class Vim:
         if key in "wW":
             to = self._end_of_words(key, to)
         inclusive = key in "e$Eft" or (key in ";," and self._finds_forward(key))
-        # If t searches for the character after the cursor, the cursor stays where it is, and the
-        # operator acts on the character under it.
+        # If a t search looks for the character right after the cursor, the cursor doesn't move, and
+        # an operator acts on the character under the cursor.
         is_beside = key == "t" and text[at + 1 : at + 2] == self._find[1]
         if key in "fFtT;," and to == at and not is_beside:
             self._drop_pending()
@@ -374,7 +375,8 @@ class Vim:
             number = len(lines) - 1
         to = {"j": row + self._number, "k": row - self._number}.get(key, number)
         if key in "jk" and not 0 <= to < len(lines) and self.mode is Mode.NORMAL:
-            # Beyond the first or last line, show the history; if there is an operator, do nothing.
+            # Moving up from the first line or down from the last one shows the history, unless
+            # there is an operator; then nothing happens.
             if self._operator:
                 self._wants = ""
             elif key == "j":
@@ -402,16 +404,18 @@ class Vim:
         return (self._find[0] in "ft") == (key != ",")
 
     def _find_target(self, key: str, text: str, at: int) -> int:
-        """Return the position to which f, F, t, T, ; or , moves from ``at`` on its line.
+        """Return the position to which the vi command f, F, t, T, ; or , moves from ``at``.
 
-        The keys ; and , repeat the last search. A search with f or F ends on the character; one
-        with t or T ends beside it. Returns ``at`` if the character is not found.
+        The position is on the same line. The keys ; and , repeat the last search. A search with f
+        or F ends on the character; one with t or T ends beside it. Returns ``at`` if the character
+        is not found.
         """
         kind, character = self._find
         if not kind:
             return at
         beside = kind in "tT"
-        # A repeated t would find the same character again.
+        # When ; or , repeats a search with t or T, skip one character; otherwise, the search would
+        # find the same one again.
         skipped = beside and key in ";,"
         if self._finds_forward(key):
             found = text.find(character, at + 1 + skipped, _line_end(text, at))
@@ -424,7 +428,7 @@ class Vim:
         return found + beside
 
     def _end_of_words(self, key: str, to: int) -> int:
-        """Return where the range of an operator with the motion w or W ends.
+        """Return the end of the range on which an operator with the motion w or W acts.
 
         ``to`` is the position to which the motion moves. With the operator c and the cursor on a
         word, the range ends at the end of the word. Otherwise, it does not include a line break
@@ -485,7 +489,7 @@ class Vim:
             case _:
                 start = span.start
                 if span.lines and span.end == len(text) and not taken.endswith("\n") and start:
-                    start -= 1  # the last line has no line feed: remove the line feed before it
+                    start -= 1  # the last line has no line feed: remove the one before it
                 rest = text[:start] + text[span.end :]
                 self._change(
                     rest, _first_nonblank(rest, min(start, len(rest))) if span.lines else start
@@ -552,10 +556,10 @@ class Vim:
 
 
 def _word_around(text: str, at: int, word: re.Pattern[str], *, outer: bool) -> Span:
-    """Return the range of the word at a position, or of the blanks if there is no word.
+    """Return the range of the word at a position, or of the blanks if there is no word there.
 
-    With ``outer``, a word's range includes the blanks after it, or before it if none follow; the
-    range of blanks includes the word after them.
+    With ``outer``, a word's range includes the blanks after it, or those before it if none follow;
+    the range of blanks includes the word after them.
     """
     found = next(
         (found for found in word.finditer(text) if found.start() <= at < found.end()), None

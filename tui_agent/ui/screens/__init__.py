@@ -1,1 +1,1 @@
-"""The pages over the main screen, the main screen itself, and dialogs."""
+"""The main screen, the pages that open over it, and dialogs."""

@@ -1,4 +1,4 @@
-"""The page with the conversation of a subagent or of a race's runner, updated while it works.
+"""The page that shows the conversation of a subagent or of a race's runner while it works.
 
 A race gives one task to several agents, its runners. The user can continue a subagent's branch in a
 copy of the session. A runner has the same actions as on the race page (race.py).
@@ -42,7 +42,7 @@ ENDED_KEYS = "j/k blocks  space fold  y copy  t take  d diff  w message  esc bac
 
 
 class BranchScreen(FramedPage[None]):
-    """Shows the conversation of a subagent or runner.
+    """The page that shows the conversation of a subagent, or of a runner in a race.
 
     The gauge shows the next request on its branch.
     """
@@ -92,7 +92,7 @@ class BranchScreen(FramedPage[None]):
         self._measure()
 
     def _measure_soon(self) -> None:
-        """Schedule one `_measure` for many events, since an answer arrives in hundreds of pieces."""
+        """Schedule one `_measure` for many events, as an answer arrives in hundreds of pieces."""
         self._measuring.after(REFRESH_SECONDS)
 
     def _measure(self) -> None:
@@ -149,7 +149,7 @@ class BranchScreen(FramedPage[None]):
     def _first_entry(self) -> SubagentEntry | None:
         """Return the first entry of a subagent's branch.
 
-        Returns None if the subagent has its own session.
+        Returns None if the subagent has its own session, and so has no branch in this one.
         """
         session = self._watched.session
         first = None
@@ -187,7 +187,7 @@ class BranchScreen(FramedPage[None]):
     # -- a runner
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable actions that don't apply.
+        """Disable the actions that don't apply to the shown branch.
 
         A subagent has no runner actions. A runner can't be forked; a running one can't be taken,
         and an ended one can't be stopped.

@@ -1,8 +1,9 @@
 """The compaction dialog: shows the plan and the new summary, which the user can edit and apply.
 
 The dialog keeps the boundary (the entry before which the history is summarised), the draft and the
-edited text. The agent's compactor does the rest: it plans, has a model write the summary, computes
-the effect, commits, and keeps a prepared summary, which the dialog edits in place.
+edited text. The agent's compactor does the rest: it plans the compaction, has a model write the
+summary, computes the effect, commits, and keeps a prepared summary, which the dialog edits in
+place.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ if TYPE_CHECKING:
     from tui_agent.context.compaction import Boundary
 
 FLUSH_SECONDS = 0.15
-"""Seconds between updates of the streamed summary."""
+"""Seconds between updates of the summary that is being written."""
 WEIGH_SECONDS = 0.4
-"""Seconds without an edit after which the effect of the edited summary is computed again."""
+"""Seconds without an edit of the summary after which its effect is computed again."""
 OUTDATED = "The conversation has continued without this summary, so it will not be used."
 WORKING = "The agent is working. Nothing was changed; compact when it is done."
 COMMAND_TYPED = (
@@ -58,7 +59,7 @@ KEYS = {
     "refused": "esc back",
     "failed": "enter try again  e edit  m other model  p prune  esc leave it",
 }
-"""The line of keys shown in each phase."""
+"""The line of keys at the bottom of the dialog, by phase."""
 AFTER_FAILURE = """\
 No summary was written. You can
 enter  ask {model} again
@@ -66,28 +67,28 @@ e      edit a list of what happened, made without a model, and use it as the sum
 m      have another model write this summary
 p      only clear old outputs, without a summary (/prune)
 esc    leave the history as it is"""
-"""Template of the text with the user's choices after a failure. ``model`` is the model that should
-have written the summary."""
+"""Template of the text that lists the user's choices after a failure. ``{model}`` stands for the
+model that failed to write the summary."""
 
 
 class CompactPhase(StrEnum):
-    """Phase of the dialog."""
+    """The phases that the compaction dialog goes through."""
 
     PLAN = "plan"
     WRITING = "writing"
     EDIT = "edit"
     WAITING = "waiting"
-    """The user edits a prepared summary while the agent works. The agent may apply it at any
-    time."""
+    """The user edits a summary that was prepared in advance, while the agent works and may apply
+    that summary at any time."""
     REFUSED = "refused"
     FAILED = "failed"
-    """The model wrote no usable summary."""
+    """The model did not write a usable summary."""
 
 
 class CompactScreen(Dialog[None]):
-    """The dialog that plans, summarises and commits a compaction.
+    """The compaction dialog: plans a compaction, has a summary written and applies it.
 
-    Only the commit changes the session.
+    Only applying the compaction changes the session.
     """
 
     AUTO_FOCUS = None
@@ -112,7 +113,7 @@ class CompactScreen(Dialog[None]):
     line = getters.query_one("#line", PlainText)
 
     def __init__(self, controller: Controller, agent: Agent, boundary: int | None = None) -> None:
-        """Create the dialog. The summarised part ends before the entry with the id ``boundary``.
+        """Create the dialog. The part to summarise ends before the entry with the id ``boundary``.
 
         If that is None, the compactor chooses the entry.
         """
@@ -128,7 +129,7 @@ class CompactScreen(Dialog[None]):
         self._draft: Draft | None = None
         self._written: list[str] = []
         self._asked_about = ""
-        """The command that the user was last asked about (see `_asks_about_command`)."""
+        """The command about which the user was last asked (see `_asks_about_command`)."""
         self._writer = ""
         """The model that the user chose to write the summary; "" for the model in the settings."""
         self._showing = Later(self, self._flush)
@@ -144,11 +145,11 @@ class CompactScreen(Dialog[None]):
 
     def on_mount(self) -> None:
         self.when_left(self._agent.channel.subscribe(self._agent_said))
-        # Waits for a refresh, because the children of containers may not be composed yet.
+        # Wait for a refresh, because the dialog's inner containers may not have been composed yet.
         self.call_after_refresh(self.run_worker, self._plan(), group="plan", exclusive=True)
 
     async def _plan(self) -> None:
-        """Show the prepared summary if there is one, otherwise the plan of a compaction."""
+        """Show the summary prepared in advance, if any; otherwise, the compaction's plan."""
         compactor = self._agent.context.compactor
         order = self._agent.context.order("manual", boundary=self.boundary)
         prepared = await compactor.prepared.draft(order)
@@ -186,10 +187,11 @@ class CompactScreen(Dialog[None]):
                 self._enter(CompactPhase.PLAN)
 
     def action_boundary(self, step: int, by_turn: bool = False) -> None:  # noqa: FBT001, FBT002 - passed by the binding
-        """Move the end of the summarised part to the next possible entry, or back (``step`` -1).
+        """Move the end of the history that will be summarised to the next possible entry.
 
-        With ``by_turn``, moves to the beginning of a turn. Does nothing if there is no such entry,
-        or if neither the plan nor a refusal is shown.
+        If ``step`` is -1, moves back to the previous one. With ``by_turn``, moves to the beginning
+        of a turn. Does nothing if there is no such entry, or if neither the plan nor a refusal is
+        shown.
         """
         if self.phase not in {CompactPhase.PLAN, CompactPhase.REFUSED}:
             return
@@ -276,9 +278,10 @@ class CompactScreen(Dialog[None]):
         return isinstance(parse(self.field.value), CommandIntent)
 
     def _asks_about_command(self) -> bool:
-        """Ask whether a command in the field is meant as the focus, and return True.
+        """Ask whether a command in the text field is meant as the summary's focus, and return True.
 
-        Returns False, without asking, if there is no command or the user was asked about it before.
+        Returns False, without asking, if the field contains no command or the user was asked about
+        it before.
         """
         typed = self.field.value
         if not self._is_command or typed == self._asked_about:
@@ -376,9 +379,9 @@ class CompactScreen(Dialog[None]):
             self._show_line(context_plan_text.written_summary_text(weighed, self._draft))
 
     def _keep_changes(self) -> None:
-        """Store the editor's text in the prepared summary, which the agent may apply at any moment.
+        """Save the editor's text in the prepared summary, which the agent may apply at any moment.
 
-        Shows a warning if the conversation has continued without that summary.
+        Shows a warning if the conversation has continued without the prepared summary.
         """
         draft = self._draft
         if draft is None or self.editor.text == draft.summary:
@@ -410,7 +413,7 @@ class CompactScreen(Dialog[None]):
             self._show_line(committed.message, "error")
 
     def action_put_off(self) -> None:
-        """Drop the prepared summary, postpone the compaction and close the dialog.
+        """Discard the prepared summary, so that the compaction is postponed, and close the dialog.
 
         Does nothing unless a prepared summary is shown while the agent works.
         """
@@ -419,10 +422,10 @@ class CompactScreen(Dialog[None]):
             self.dismiss(None)
 
     def action_back(self) -> None:
-        """While the summary is written, go back to the plan; otherwise close the dialog.
+        """Go back to the plan if the model is writing the summary; otherwise, close the dialog.
 
         If the user has edited the summary, asks first. Changes to a prepared summary are kept. A
-        command in the field is put into the prompt if the prompt is empty.
+        command in the text field is put into the prompt if the prompt is empty.
         """
         if self.phase is CompactPhase.WRITING:
             self._showing.stop()

@@ -49,14 +49,16 @@ if TYPE_CHECKING:
 _CHARS_PER_CELL = 2
 
 REST_SECONDS = 0.08
-"""Seconds after the last move of the timeline's cursor until the map shows the cursor's request."""
+"""Seconds after which the map shows the request under the timeline's cursor, if the cursor has not
+moved again."""
 
 REDRAW_SECONDS = 0.5
-"""Minimum seconds between an event and the redrawing of the timeline. If drawing is slow, the pause
-is nine times as long as the last drawing took."""
+"""Minimum time between an event and the redrawing of the timeline, in seconds. If drawing is slow,
+the time is nine times as long as the last drawing took."""
 
 MAX_CACHED_MAPS = 8
-"""Maximum number of cached maps of sent requests, which are used for stepping back and forth."""
+"""Maximum number of cached context maps of sent requests. The cache makes it fast to step back and
+forth between requests."""
 
 KEYS = (
     "p pin  x hide  m clear  e edit  b bring back  u undo  tab timeline  v order  V group  space mark  r race"
@@ -108,7 +110,7 @@ NOTHING = "Nothing yet. The first message adds the system prompt and the tools."
 
 
 class BlockPreview(Widget):
-    """Shows one line of facts about a block, and as much of its text as fits."""
+    """Shows a line of facts about the block under the cursor, and as much of its text as fits."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {"block-preview--facts"}
@@ -134,7 +136,7 @@ class BlockPreview(Widget):
 
 
 class ContextScreen(FramedPage[None]):
-    """The page with an agent's context map and timeline, updated while it is open."""
+    """The page that shows an agent's context map and timeline. It is updated while it is open."""
 
     HEADING = "Context of the next request"
     KEYS = KEYS
@@ -189,8 +191,8 @@ class ContextScreen(FramedPage[None]):
         yield PlainText(id="line")
 
     async def on_mount(self) -> None:
-        # `compose` might add a container's children only after `on_mount`, so they are mounted
-        # here.
+        # Mount these here, because `compose` might add a container's children only after
+        # `on_mount`.
         await self.query_exactly_one("#parts").mount(BlockList(), BlockPreview())
         self.when_left(self._agent.channel.subscribe(self._agent_said))
         self._draw_map()
@@ -208,11 +210,12 @@ class ContextScreen(FramedPage[None]):
 
     @property
     def is_drawn(self) -> bool:
-        """True if no redrawing of the timeline or of a sent request's map is scheduled."""
+        """Whether no redrawing of the timeline or of a sent request's map is scheduled."""
         return not (self._drawing.is_waiting or self._following.is_waiting)
 
     def _draw_map(self) -> None:
-        # An edit made here is drawn at once, so the agent's event need not draw it again.
+        # After an edit on this page, the map is drawn at once, so the agent's event need not draw
+        # it again.
         self._redrawing_map.stop()
         self._request = None
         if not self.is_attached or not self._at_next:
@@ -240,9 +243,9 @@ class ContextScreen(FramedPage[None]):
 
     @work(exclusive=True, group="timeline")
     async def _draw_timeline(self) -> None:
-        """Plot all requests on the session path; the cursor stays on its step if that still exists.
+        """Plot all requests on the session path; keep the cursor on its step if that still exists.
 
-        Otherwise, the cursor moves to the last step.
+        If it doesn't exist any more, the cursor moves to the last step.
         """
         start = perf_counter()
         steps = await self._agent.inspector.timeline()
@@ -278,7 +281,7 @@ class ContextScreen(FramedPage[None]):
 
     @work(exclusive=True, group="follow")
     async def _follow(self) -> None:
-        """Show the sent request under the timeline's cursor, and what changed since the previous one.
+        """Show the sent request under the timeline's cursor, and its changes since the one before.
 
         Does nothing for the next request, which has not been sent.
         """
@@ -306,7 +309,7 @@ class ContextScreen(FramedPage[None]):
         self.blocks.show(shown, change.came)
 
     async def _map_of(self, step: Step) -> ContextMap:
-        """Return the map of a sent request; the last `MAX_CACHED_MAPS` are cached."""
+        """Return the context map of a sent request. Caches the last `MAX_CACHED_MAPS` maps."""
         if step not in self._maps:
             self._maps[step] = await self._agent.inspector.map_of(step)
             if len(self._maps) > MAX_CACHED_MAPS:
@@ -443,7 +446,7 @@ class ContextScreen(FramedPage[None]):
         self._say(f"{question}  enter yes · esc no", asks=True)
 
     def _refuses(self) -> bool:
-        """Return True, and show why, if the shown request or the session can't be changed."""
+        """If the shown request or the session can't be changed, say why and return True."""
         if not self._at_next:
             self._say(PAST)
         elif self._agent.session.read_only:

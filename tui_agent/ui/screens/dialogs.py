@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 BESIDE_ANSWERS = 8
-"""Number of cells in the screen's width that are not available for the answers."""
+"""Number of cells by which the answers are narrower than the screen."""
 
 
 class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[ResultT]):
@@ -70,7 +70,7 @@ class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[Re
         self.set_class(max(part.region.bottom for part in parts) > self.keys.region.y, "-full")
 
     body: Callable[[], ComposeResult]
-    """Yield the widgets between the dialog's text and its line of keys."""
+    """Yield the widgets of the dialog between its title and its line of keys."""
 
 
 class ReportScreen(Dialog[None]):
@@ -79,9 +79,9 @@ class ReportScreen(Dialog[None]):
     BINDINGS = [hidden("q,enter,f1", "back", "close")]
 
     def __init__(self, title: str, content: Content, at: int = 0) -> None:
-        """Create the dialog.
+        """Create the dialog, with line ``at`` of its content at the top.
 
-        It opens with line ``at`` of its content, counted from 0, at the top.
+        Lines are counted from 0.
         """
         super().__init__(title)
         self._content = content
@@ -135,7 +135,7 @@ class ChoiceScreen(Dialog[str]):
         yield Options(*(Option(text, id=name) for text, name in rows), compact=True)
 
     def on_resize(self) -> None:
-        """Wrap the answers for the new width, with continuation lines indented."""
+        """Wrap the answers again to fit the new width, with continuation lines indented."""
         for place, text in enumerate(self._texts):
             self.answers.replace_option_prompt_at_index(
                 place, wrap_columns(text, self.app.size.width - BESIDE_ANSWERS)
@@ -189,7 +189,7 @@ class ChoiceScreen(Dialog[str]):
 
 
 class LineScreen(Dialog[str]):
-    """Dialog that asks for one line of text.
+    """Dialog that asks the user to type one line of text.
 
     Its result is that text, without spaces at both ends.
     """
@@ -206,7 +206,7 @@ class LineScreen(Dialog[str]):
 
 
 class LongTextScreen(Dialog[str]):
-    """Dialog for editing a text of several lines.
+    """Dialog in which the user edits a text of several lines.
 
     Its result is the text, without white space at both ends.
     """

@@ -71,10 +71,11 @@ LOG_BYTES = 200_000
 """Maximum number of bytes that are shown from the end of a server's log."""
 
 MESSAGES_SHOWN = 3
-"""Number of a server's newest messages that are shown. The server's log contains all messages."""
+"""Number of a server's newest log messages that are shown. The server's log contains all of
+them."""
 
 MAX_NAMED = 6
-"""Maximum number of a server's prompts, resources or templates that are listed by name."""
+"""Maximum number of prompts, resources or templates of a server that are listed by name."""
 
 _REMEDIES: dict[Remedy, str] = {
     "restart": "r restarts it.",
@@ -82,7 +83,7 @@ _REMEDIES: dict[Remedy, str] = {
     "login": "Press i to start the login again.",
     "allow": "Or press p to let only this server read it.",
 }
-"""What the user can do about a failed server, with the keys of this page."""
+"""Sentences that tell the user how to fix a failed server with the keys of this page."""
 
 
 class EquipmentList(LineList):
@@ -107,10 +108,10 @@ class EquipmentList(LineList):
 
     @property
     def highlighted(self) -> _Row:
-        """The row under the cursor as (line, server, tool); None for each part that the row lacks.
+        """The row under the cursor, as a tuple of line, server and tool.
 
-        In the row of a tool, the server is the one that offers the tool. All are None if the list
-        is empty.
+        Parts that the row doesn't have are None. In the row of a tool, the server is the one that
+        offers the tool. All parts are None if the list is empty.
         """
         if self._rows:
             return self._rows[self.cursor]
@@ -121,7 +122,7 @@ class EquipmentList(LineList):
         return self.highlighted[1]
 
     def go_to(self, heading: str) -> None:
-        """Scroll a heading to the top and move the cursor to the row after it.
+        """Scroll to a heading, and move the cursor to the row below it.
 
         If there is no such heading, scrolls to the start of the list.
         """
@@ -134,7 +135,7 @@ class EquipmentList(LineList):
         self.scroll_to(y=at, animate=False, force=True)
 
     def show(self, servers: Sequence[McpServerStatus]) -> None:
-        """List the servers. The cursor stays on its row if possible.
+        """Show the servers in the list, and keep the cursor on its row if possible.
 
         If the list was empty and there is now a single server, unfolds it.
         """
@@ -215,7 +216,7 @@ class EquipmentList(LineList):
 
 
 def _address(row: _Row) -> tuple[str, str | None] | None:
-    """Return the names of a row's server and tool, to find the row again after a change.
+    """Return the names of the server and the tool in a row, to find the row again later.
 
     Returns None if the row belongs to no server. The tool's name is None in the row of a server.
     """
@@ -266,7 +267,7 @@ class EquipmentScreen(FramedPage[None]):
         "space on/off  a add  r restart  ctrl+r reload  o log  i login  enter unfold  esc back"
     )
     HIDDEN_KEYS = "p allow reading  r restart  ctrl+r reload  o log  enter unfold  esc back"
-    """The line of keys for a server that failed because the sandbox hides paths."""
+    """The line of keys for a server that failed because the sandbox hides paths that it needs."""
     AUTO_FOCUS = "EquipmentList"
     BINDINGS = [
         hidden("a", "add", "add a server", id="mcp.add"),
@@ -347,7 +348,10 @@ class EquipmentScreen(FramedPage[None]):
                 self._switch(server, tool)
 
     def _switch(self, server: McpServerStatus, tool: McpToolRow) -> None:
-        """Switch a tool on or off. Save the change if the server is from the user's settings."""
+        """Switch a tool on or off.
+
+        If its server is from the user's settings, save the change there.
+        """
         try:
             settings = self._hub.switch(server.name, tool.own, on=not tool.on)
         except McpError as error:
@@ -391,9 +395,9 @@ class EquipmentScreen(FramedPage[None]):
         self._say(f"{done} The model receives the current tools with the next request.")
 
     def action_login(self) -> None:
-        """Open the login page of the server under the cursor, if it is waiting for a login.
+        """Open the login page of the server under the cursor, if the server is waiting for a login.
 
-        Otherwise sign out of it and restart it, so that it asks for a new login.
+        Otherwise, sign out of the server and restart it, so that it asks for a new login.
         """
         server = self.servers.server
         if server is None:
@@ -420,7 +424,8 @@ class EquipmentScreen(FramedPage[None]):
         folders = directories_of(paths, Path.home())
         answers = []
         has_more = set(folders) != set(paths)
-        # A linked program looks for its files where the link leads, so reading the link is not enough.
+        # If the user allows only a link, a program that resolves it still can't read its other
+        # files there.
         if not has_more or not any(map(Path.is_symlink, paths)):
             answers.append(("y", f"yes, {_listed(paths)}"))
         if has_more:
@@ -462,7 +467,7 @@ class EquipmentScreen(FramedPage[None]):
             self._say(done)
 
     async def _attempt(self, action: Awaitable[None]) -> bool:
-        """Await ``action``. Return True if it succeeds; otherwise, show why it failed."""
+        """Await ``action`` and return True; if it fails, show why and return False."""
         try:
             await action
         except (McpError, ConfigError) as error:
@@ -478,10 +483,11 @@ def _listed(paths: Iterable[Path]) -> str:
 
 
 def facts_text(servers: Sequence[McpServerStatus], window: int) -> str:
-    """Return a line with the numbers of servers and tools, and the tools' share of the window.
+    """Return a line of facts: the numbers of servers and tools, and the tools' share of the window.
 
-    Counts the tools that are switched on, of the servers that are ready. ``window`` is in tokens.
-    The share is omitted if the tools' size or the window is 0 or unknown. Returns "" if there are no servers.
+    Counts the tools that are switched on, of the servers that are ready. ``window`` is the size of
+    the context window in tokens. The share is omitted if the tools' size or the window is 0 or
+    unknown. Returns "" if there are no servers.
     """
     if not servers:
         return ""

@@ -32,21 +32,22 @@ if TYPE_CHECKING:
 MAX_KEYS_ABOVE = 10
 """Number of the prompt's keys that are shown above the list."""
 MIN_HEIGHT_FOR_KEYS = 20
-"""Minimum height of the screen, in rows, at which keys are shown above the list."""
+"""Minimum height of the screen, in rows, at which the help shows keys above the list."""
 MIN_WIDTH_FOR_KEY_COLUMN = 60
-"""Minimum width of the screen, in cells, at which the list shows a column of keys."""
+"""Minimum width of the screen, in cells, at which the list has a column for keys."""
 SMALL_WORD = 2
-"""Maximum length of the words, such as do, I and a, that a search ignores if it also has longer
-words."""
+"""Maximum length, in letters, of the short words (such as do, I and a) that a search ignores if it
+also has longer words."""
 NAME_CELLS = 20
 KEY_CELLS = 14
 
 
 @frozen
 class HelpRow:
-    """A row of the help's list.
+    """A row of the help page's list.
 
-    Choosing it runs ``command`` with ``arguments``. If ``command`` is "", it only closes the help.
+    Choosing it runs ``command`` with ``arguments``. If ``command`` is "", choosing it only closes
+    the help.
     """
 
     id: str
@@ -56,16 +57,16 @@ class HelpRow:
     command: str = ""
     arguments: str = ""
     needs_argument: bool = False
-    """Whether the command needs an argument. If so, choosing the row only puts the command into the
-    prompt."""
+    """Whether the command needs an argument. If so, choosing the row doesn't run the command, but
+    puts it into the prompt."""
     also: str = ""
-    """Additional text that a search looks through."""
+    """Further text in which a search looks for its words."""
 
 
 def help_rows(
     controller: Controller, own: Sequence[BindingType], keymap: Mapping[str, str]
 ) -> Iterator[HelpRow]:
-    """Yield the rows of commands, the most used first, then of keys, then of settings.
+    """Yield the rows of the help: commands, the most used first, then keys, then settings.
 
     ``own`` are the main screen's bindings, ``keymap`` the user's keys by action id. Settings are
     omitted if they can't be read.
@@ -137,7 +138,7 @@ def best_matches(rows: Sequence[HelpRow], words: Sequence[str]) -> list[HelpRow]
 
 
 def _sort_key(row: HelpRow, words: Sequence[str]) -> tuple[bool, bool]:
-    """Return a sort key for a search.
+    """Return a key by which search results are sorted.
 
     Commands whose name begins with one of the words come first, then rows that contain all words.
     """
@@ -147,14 +148,14 @@ def _sort_key(row: HelpRow, words: Sequence[str]) -> tuple[bool, bool]:
 
 
 def details_of(row: HelpRow) -> str:
-    """Return the full text of a row, which is truncated in the list: name, keys, help, search words."""
+    """Return a row's full text, which is cut off in the list: name, keys, help and search words."""
     name = dotted(row.name, row.keys.replace(",", " "))
     also = row.also and f"also: {row.also}"
     return "\n".join(filter(None, (name, row.text, also)))
 
 
 class HelpScreen(PickerScreen[HelpRow]):
-    """The help page, which has a search field. Its result is the row that the user chose."""
+    """The help page, with a search field. Its result is the row that the user chose."""
 
     HEADING = "Help"
     PLACEHOLDER = "Type to find commands, keys, settings"
@@ -186,7 +187,7 @@ class HelpScreen(PickerScreen[HelpRow]):
             self._with_keys and not words and self.app.size.height >= MIN_HEIGHT_FOR_KEYS
         )
         found = best_matches(list(self._rows.values()), words)
-        # If the keys don't fit above the list, they come first in it.
+        # If there is no room to show the keys above the list, show them first in the list.
         keys_first = self._with_keys and not words and not self.query_one("#here").display
         if keys_first:
             found.sort(key=lambda row: row.name != "key")

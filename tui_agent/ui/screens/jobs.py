@@ -33,21 +33,22 @@ REDRAW_SECONDS = 0.1
 """Seconds between redraws of a terminal that the user types into."""
 
 MAX_PASTED_CHARS = 1_000
-"""Maximum number of characters of a paste that are typed into a job's terminal. The rest is
-dropped."""
+"""Maximum number of characters of a paste that are typed into a job's terminal. Further characters
+are dropped."""
 
 _SIGNS = {"backslash": "\\", "circumflex_accent": "^", "underscore": "_"}
-"""Signs that can be typed together with Ctrl, by Textual's names of their keys."""
+"""Characters that can be typed together with Ctrl, by Textual's names of their keys."""
 
 TEXT_PAUSE_SECONDS = 0.5
-"""Seconds for which the agent's text events are collected. The time is long, because this page
-doesn't show the text."""
+"""Seconds for which the agent's text events are collected before they are handled. The time is
+long, because this page doesn't show the text."""
 
 
 def state_words(state: JobState, now: float) -> str:
-    """Return a job's state and duration, and a failed job's exit code: "ended after 3 s, exit 1".
+    """Return a job's state and duration, and a failed job's exit code.
 
-    ``now`` is in seconds since the epoch.
+    An example is "ended after 3 s, exit 1". ``now`` is the current time, in seconds since the
+    epoch.
     """
     took = seconds((now if state.ended_at is None else state.ended_at) - state.started_at)
     if state.running:
@@ -133,7 +134,7 @@ class JobsScreen(PanePage):
         self._show_output()
 
     def _show_list(self) -> None:
-        """List the jobs with their current states. The selected job stays selected."""
+        """Show the jobs with their current states in the list. The selected job stays selected."""
         jobs = list(self._agent.jobs)
         names = [str(job.id) for job in jobs]
         if names != [option.id for option in self.listing.options]:
@@ -199,7 +200,7 @@ class JobsScreen(PanePage):
         return self._taken is not None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - as inherited
-        """Disable all actions while a terminal is taken over and receives every key."""
+        """Disable all actions while a job's terminal is taken over and receives every key."""
         return self._taken is None
 
     def action_take_over(self) -> None:
@@ -244,7 +245,8 @@ class JobsScreen(PanePage):
         if self._taken is not None:
             event.stop()
             text = event.text.replace("\r\n", "\n")
-            # One by one, so that the name of a key, such as <Enter>, is typed as text.
+            # Type the characters one by one; as a whole, a pasted text such as <Enter> could be
+            # read as a key's name.
             for character in text[:MAX_PASTED_CHARS]:
                 self._type(character)
             if len(text) > MAX_PASTED_CHARS:

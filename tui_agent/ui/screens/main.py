@@ -56,22 +56,24 @@ T = TypeVar("T")
 WARNING_SECONDS = 20
 """Seconds for which a warning about the start of the program is shown."""
 DOUBLE_PRESS_SECONDS = 1.5
-"""Maximum time, in seconds, between two presses of a key that count as a double press."""
+"""Maximum time between two presses of a key that count as a double press, in seconds."""
 SEND_NOW_DELAY = 0.5
-"""Seconds after a message for which Enter sends no waiting messages, because the key may bounce."""
+"""Seconds after a message during which Enter doesn't send the waiting messages, because a key that
+bounces may send Enter twice."""
 PRESSED_TWICE = frozenset(f"transcript.{name}" for name in ("retry", "undo", "restore", "compact"))
-"""Binding ids of a block's actions whose key must be pressed twice.
+"""Binding ids of the actions on a block of the conversation whose key must be pressed twice.
 
 These actions cost money, go to another entry or change the context.
 """
 REWIND_HINT = "Press Escape again to go back to an earlier message."
 
 _answered_at: ContextVar[float] = ContextVar("_answered_at", default=float("-inf"))
-"""Time, by ``clock``, at which the user last answered or left a question of the current task."""
+"""Time, by ``clock``, at which the user last answered or closed a question that the current task
+asked."""
 
 
 class MainScreen(SessionFrame):
-    """The main screen, the controller's full-screen frontend.
+    """The main screen, which is the controller's frontend in the terminal.
 
     It shows the session and opens pages.
     """
@@ -103,49 +105,50 @@ class MainScreen(SessionFrame):
     ]
 
     def __init__(self, apply_look: Callable[[Look], None]) -> None:
-        """Create the screen; ``apply_look`` applies theme and motion settings to the program."""
+        """Create the screen. ``apply_look`` applies the settings for theme and motion."""
         super().__init__(self._on_agent_event)
         self._apply_look = apply_look
         self.view: SessionView | None = None
-        """The view of the open session; None until ``attach`` is called."""
+        """The view that shows the open session; None until ``attach`` is called."""
         self._escape_at = float("-inf")
         self._command_at = float("-inf")
         self._sending = Later(self, self._message_settled)
-        """The call that ends the pause after a message. While it is pending, for `SEND_NOW_DELAY`,
-        Enter sends no waiting messages."""
+        """The call that ends the pause after a message. During this pause of `SEND_NOW_DELAY`
+        seconds, Enter doesn't send the waiting messages."""
         self._typing_pause = 0.0
         self._grace = 0.0
         self._key_at = float("-inf")
-        """Time, by ``clock``, of the last key press outside the prompt."""
+        """Time, by ``clock``, at which a key was last pressed outside the prompt."""
         self._held_letter = ""
         self._is_writing = False
         self._cooled_at: float | None = None
         self._opened: tuple[object, Screen[Any]] = (None, self)
-        """Identity of the page that was opened last, and its screen."""
+        """Identity of the page that was opened last, and the screen that shows it."""
         self._late: list[object] = []
-        """Identities of the pages that open once the user pauses typing."""
+        """Identities of the pages that will open when the user pauses typing."""
         self._moved_up = asyncio.Event()
-        """Event that is set when this screen is on top again or a page has left `_late`. It wakes
-        the pages in `_late`."""
+        """Event that is set when this screen is on top again, or when a page is removed from
+        `_late`. The pages in `_late` wait for it."""
         self._unseen: tuple[Screen[Any] | None, float] = (None, 0.0)
-        """The last page that opened without the user's request, and the time from which it may take
-        keys."""
+        """The last page that opened without the user's request, and the time from which on it
+        receives keys."""
 
     async def attach(self, services: AppServices) -> None:
-        """Connect the services to the controller, show their warnings, and add the session's view."""
+        """Connect the screen to the services, show their warnings, and add the session's view."""
         from tui_agent.ui.widgets.session_view import SessionView
 
         self.controller.attach(services)
         self.apply_settings(services.config())
         for warning in services.warnings:
-            # Shown as a toast, because the first message would clear a notice above the prompt.
+            # Show the warning as a toast, because the first message would clear a notice above the
+            # prompt.
             self.controller.warnings.said.append((self.clock(), warning))
             self.notify(warning, severity="warning", timeout=WARNING_SECONDS)
         view = SessionView(self, services)
         await self.body.mount(view, before=self.notice)
-        # Textual doesn't send a widget its first size if the screen's map was read between mounting
-        # and layout (Compositor.full_map adds new widgets silently). The prompt's cursor reads the
-        # map.
+        # Wait before using the size. Textual doesn't send a widget its first size if the screen's
+        # map was read between mounting and layout (Compositor.full_map adds new widgets silently),
+        # and the prompt's cursor reads the map.
         await self.wait_for_refresh()
         view.transcript.on_resize()
         self.view = view
@@ -185,7 +188,8 @@ class MainScreen(SessionFrame):
         try:
             found: T | None = await answer
         finally:
-            # The question may still be shown, if it was answered elsewhere or the task was cancelled.
+            # If the question was answered elsewhere or the task was cancelled, the question may
+            # still be on the screen.
             take_away()
         _answered_at.set(self.clock())
         return found
@@ -230,16 +234,16 @@ class MainScreen(SessionFrame):
         self.app.push_screen(screen, callback)
 
     def _is_open_or_late(self, asked: Shown) -> bool:
-        """Return True if the page is on top or waiting to open, for example after a double key press.
+        """Return True if the page is on top already, or is waiting to open.
 
-        Pages are compared by ``identity``.
+        This happens, for example, if its key is pressed twice. Pages are compared by ``identity``.
         """
         identity, screen = self._opened
         is_on_top = identity == asked.identity and self.app.screen is screen
         return is_on_top or asked.identity in self._late
 
     async def _wait_for_pause(self, identity: object) -> None:
-        """Wait until the user pauses typing, because an opening page would take the keys.
+        """Wait until the user pauses typing, because an opening page would receive the keys.
 
         If another page opens over this screen meanwhile, waits until it is closed; waiting pages
         open in the order of their requests. At the end, removes ``identity`` from `_late`.
@@ -262,7 +266,7 @@ class MainScreen(SessionFrame):
         self._moved_up.clear()
 
     def _seconds_to_wait(self) -> float:
-        """Return the seconds to wait before a page may open; 0.0 if it may open now.
+        """Return the number of seconds to wait before a page may open; 0.0 if it may open now.
 
         A page waits if the user has pressed keys since requesting it. For a page that no command
         requested, only keys in the prompt since the last command count, and only while this screen
@@ -275,15 +279,15 @@ class MainScreen(SessionFrame):
         if asked_at is None:
             asked_at = self._command_at
             typed = self.prompt.last_typed
-        # Keys pressed for an answer don't delay the next question.
+        # Keys that the user pressed to answer a question don't delay the next question.
         if typed <= max(asked_at, _answered_at.get()):
             return 0.0
         return max(0.0, typed + self._typing_pause - self.clock())
 
     def _is_awaited(self) -> bool:
-        """Return True if the user requested the question and has pressed no key since.
+        """Return True if the user is waiting for the question that the current task asks.
 
-        The question is the one that the current task asks.
+        This is the case if the user requested the question and has pressed no key since.
         """
         asked_at = requested_at.get()
         if asked_at is None or asked_at == UNREQUESTED:
@@ -298,10 +302,10 @@ class MainScreen(SessionFrame):
         self._key_at = self.clock()
 
     def keeps_from_page(self, event: events.Key | events.Paste) -> bool:
-        """Keep a key from a page that has just opened without the user's request.
+        """Return True if a key or paste is not meant for the page that just opened.
 
-        Returns True if the key was kept from the page. This happens only to text and Enter, until
-        the user pauses typing. If this screen was on top before, the text goes to the prompt;
+        Applies to pages that open without the user's request, until the user pauses typing, and
+        only to text and Enter. If this screen was on top before, the text is added to the prompt;
         otherwise it is dropped.
         """
         page, until = self._unseen
@@ -408,7 +412,10 @@ class MainScreen(SessionFrame):
             self.view.transcript.action_move(0, pages)
 
     def action_scroll_conversation(self, where: str) -> None:
-        """Scroll to the ``home`` or ``end`` of the conversation; at the end, follow new text."""
+        """Scroll to the start (``home``) or the end (``end``) of the conversation.
+
+        At the end, the conversation keeps scrolling as new text arrives.
+        """
         if self.view is not None:
             self.view.transcript.action_go_to(where)
 
@@ -432,10 +439,10 @@ class MainScreen(SessionFrame):
             self.focus_next()
 
     def _step_back(self) -> Callable[[], object] | None:
-        """Return the function that Escape calls to go one step back; None if there is none.
+        """Return the function that Escape calls to go back one step; None if there is none.
 
-        It closes the find bar, else clears the selection, else goes back in the open question, else
-        returns the focus from the conversation to the prompt.
+        The first of these that applies: it closes the find bar, clears the selection, goes back in
+        the open question, or returns the focus from the conversation to the prompt.
         """
         view = self.view
         if view is None:
@@ -446,7 +453,7 @@ class MainScreen(SessionFrame):
             return self.clear_selection
         if view.question.can_go_back:
             return view.question.action_back
-        # While the terminal does not have the focus, no widget has it.
+        # While the terminal does not have the focus, none of its widgets has it.
         if not self.app.app_focus or self.prompt.has_focus or view.question.has_focus_within:
             return None
         return view.give_keys_back
@@ -475,7 +482,7 @@ class MainScreen(SessionFrame):
             self.view.question.draft_changed()
             self.view.waiting.has_draft = has_draft
         if has_draft and not self._is_writing:
-            # Done only once per message, when its first character is typed.
+            # Warn only once per message, when its first character is typed.
             self.controller.warn_if_taken_over()
         self._is_writing = has_draft
         warm_until = None
@@ -486,7 +493,7 @@ class MainScreen(SessionFrame):
             and warm_until != self._cooled_at
             and self.prompt.last_typed >= warm_until
         ):
-            # The timer for this did not fire if the machine was asleep.
+            # If the machine was asleep, the timer for this has not fired.
             self._cooled_at = warm_until
             self._cache_may_be_cold()
 
@@ -505,7 +512,7 @@ class MainScreen(SessionFrame):
             self.unsent.save()
             return
         if not isinstance(parse(message.text), CommandIntent):
-            # Scroll down, because the user wants to see the answer to the message.
+            # Scroll to the end, so that the user sees the answer to the message.
             self.action_scroll_conversation("end")
         await self.controller.outbox.send(message.text, follow_up=message.follow_up)
         self.unsent.save()
@@ -515,8 +522,8 @@ class MainScreen(SessionFrame):
         """Handle Enter in an empty prompt.
 
         In a session without entries, chooses the highlighted answer of the question that a new
-        session starts with. In other sessions, immediately sends the messages that are waiting for
-        the next step, unless a question is open or a message was just sent.
+        session starts with. In other sessions, sends the messages that are waiting for the next
+        step at once, unless a question is open or a message was just sent.
         """
         agent = self.agent
         if self.view is None or agent is None:
@@ -530,7 +537,7 @@ class MainScreen(SessionFrame):
         self._rest_after_message()
 
     def _rest_after_message(self) -> None:
-        """Make Enter in an empty prompt send nothing for a moment."""
+        """Make Enter in an empty prompt send nothing for `SEND_NOW_DELAY` seconds."""
         self._sending.debounce(SEND_NOW_DELAY)
         if self.view is not None:
             self.view.waiting.is_settled = False
@@ -542,7 +549,7 @@ class MainScreen(SessionFrame):
     @on(Prompt.PasteAsked)
     @work(exclusive=True, group="paste")
     async def _paste_asked(self) -> None:
-        """Paste the image in the system's clipboard.
+        """Paste the image in the system's clipboard into the prompt.
 
         Without an image, pastes the text that was last copied in this program.
         """
@@ -671,9 +678,9 @@ class MainScreen(SessionFrame):
     def _as_text(self, event: events.Key) -> str | None:
         """Return the text to type for a key; None if the key's action should run instead.
 
-        Returns "", and holds the character back, at the first press of a key that has to be pressed
-        twice (`PRESSED_TWICE`), and for a key that acts on other blocks, but not on the focused
-        one. If a different character follows, returns both characters.
+        At the first press of a key that has to be pressed twice (`PRESSED_TWICE`), holds the
+        character back and returns "". Does the same for a key that acts on other blocks, but not on
+        the focused one. If a different character follows, returns both characters.
         """
         held = self._held_letter
         self._held_letter = ""
@@ -712,7 +719,7 @@ class MainScreen(SessionFrame):
         self._held_letter = ""
 
     def on_click(self) -> None:
-        """Return the focus from the conversation or side panel to the prompt after a click."""
+        """After a click on the conversation or side panel, return the focus to the prompt."""
         view = self.view
         if view is not None and (view.transcript.has_focus or view.panel.has_focus):
             view.give_keys_back()

@@ -134,7 +134,7 @@ class MemoryScreen(FramedPage[None]):
             self._controller.soon(self._show_source(row.line.source))
 
     async def _show_source(self, source: str) -> None:
-        """Show the text of the entry that a line comes from, or why there is none."""
+        """Show the text of the entry that a line of the memory comes from, or why there is none."""
         if "#" not in source:
             self.notice.say_briefly("This line was written by hand.")
             return
@@ -155,10 +155,10 @@ class MemoryScreen(FramedPage[None]):
             await self._do(lambda: self._view.edit(row, text))
 
     async def _do(self, act: Callable[[], str], then: str = " Press u to undo it.") -> None:
-        """Call ``act``, which changes the memory, in a thread; then show the memory again.
+        """Call ``act``, which changes the memory, in a thread; then read and show the memory again.
 
-        Also shows the sentence that ``act`` returns, followed by ``then``. After an error, shows
-        only the error's text.
+        Shows the sentence that ``act`` returns, followed by ``then``. After an error, shows only
+        the error's text.
         """
         try:
             said = f"{await asyncio.to_thread(act)}{then}"

@@ -1,8 +1,8 @@
 """The model picker: lists models with window, price and abilities, usable ones first.
 
-The user can also type any other id. When the list opens, the user's servers and the usual ports of
-this machine are queried for models. The picker only returns the picked model; the command that
-opened it switches to the model and saves it.
+The user can also type the id of any other model. When the list opens, the picker asks the user's
+servers, and the usual ports of this machine, which models they offer. The picker only returns the
+picked model; the command that opened it switches to the model and saves it.
 """
 
 import asyncio
@@ -31,15 +31,15 @@ SWITCH_KEYS = "↑↓ move  enter use, also at the next start  ctrl+s this sessi
 
 
 def key_of(row: ModelRow) -> str:
-    """Return a row's unique key, made from the model's id and server.
+    """Return a unique key for a row, composed of the model's id and its server.
 
-    Two servers may use the same id.
+    The server is needed because two servers may use the same id.
     """
     return f"{row.id} {row.server}".rstrip()
 
 
 def price(row: ModelRow) -> str:
-    """Return the price of a million tokens of input and of output; "" if it is unknown.
+    """Return the prices of a million tokens of input and of output; "" if they are unknown.
 
     Examples: "$3 / $15" and "free".
     """
@@ -51,7 +51,7 @@ def price(row: ModelRow) -> str:
 
 
 def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) -> list[ModelRow]:
-    """Return the models in this order: the current, the used, the usable, and the other models.
+    """Return the models in this order: the current, the used, the usable, and the others.
 
     ``current`` is a model id. ``used`` contains the ids of used models, the most recent first; an
     id may occur more than once. A model is usable if it needs no API key or its key is set.
@@ -67,7 +67,7 @@ def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) ->
 def groups(
     models: Sequence[ModelRow], current: str, used: Sequence[str]
 ) -> Iterator[tuple[str, list[ModelRow]]]:
-    """Yield each heading with its models, in the order of the list; a group may be empty.
+    """Yield each heading of the list with the models below it, in order; a group may be empty.
 
     The groups are: the current and recently used models, at most `MAX_MODELS_USED`; the models of
     each server that is not in the settings; the usable models of each provider; the other models.
@@ -98,9 +98,9 @@ def groups(
 
 
 def _host_of(row: ModelRow) -> str:
-    """Return where a model runs: its provider, or the user's server at the address they set.
+    """Return the name of the place where a model runs: its provider, or the user's own server.
 
-    The provider of a model on such a server is often only the name of an API, such as openai.
+    The provider of a model on the user's server is often only the name of an API, such as openai.
     """
     known = PROVIDERS.get(row.provider)
     name = row.provider
@@ -114,7 +114,7 @@ def _host_of(row: ModelRow) -> str:
 
 
 class ModelPicker(PickerScreen[ModelPick]):
-    """The model picker. Its result is the model that the user picked."""
+    """The page on which the user picks a model. Its result is the picked model."""
 
     BINDINGS = [hidden("ctrl+s", "pick_here", "this session only", priority=True)]
 
@@ -127,7 +127,7 @@ class ModelPicker(PickerScreen[ModelPick]):
     ) -> None:
         """Create the picker; ``search`` is the initial text of the filter.
 
-        With ``switches``, it offers to use the model in this session only.
+        With ``switches``, the user can also choose a model for this session only.
         """
         super().__init__(self.HEADING, SWITCH_KEYS if switches else self.KEYS)
         self._switches = switches
@@ -149,8 +149,8 @@ class ModelPicker(PickerScreen[ModelPick]):
         await self._read()
         services = self._services
         said: list[str] = []
-        # Show each result as it arrives, because a gateway may take seconds and a local server does
-        # not.
+        # Show the models of each server as soon as it answers, because a gateway may take seconds
+        # and a local server doesn't.
         for asked in asyncio.as_completed((services.find_servers(), services.ask_servers(None))):
             if rows := await asked:
                 said += rows
@@ -171,7 +171,7 @@ class ModelPicker(PickerScreen[ModelPick]):
         self.show_facts(visible(text))
 
     async def _read(self) -> None:
-        """Read and show the models again. A highlight that the user has moved stays on its row."""
+        """Read and show the models again; a highlight that the user has moved stays on its row."""
         usable = {key_of(row) for row in self._usable()}
         self._models = order(
             await asyncio.to_thread(self._services.models), self._current, self._used
@@ -179,7 +179,8 @@ class ModelPicker(PickerScreen[ModelPick]):
         self.empty.update(self.EMPTY)
         at = self.highlighted
         if at not in usable and self.listing.highlighted == 1:
-            # The user has not moved the highlight, and a usable model may come first now.
+            # The user has not moved the highlight, so highlight the first usable model, which may
+            # have changed.
             at = None
         self.refill(self.typed, at=at)
 

@@ -26,7 +26,8 @@ class FramedPage(PageScreen[ResultT | None], Generic[ResultT]):
     HEADING = ""
     KEYS = "esc back"
     LAST_KEYS = 1
-    """Number of keys, from the end of the line, that are shown even on a narrow terminal."""
+    """Number of keys, from the end of the line, that are always shown, even on a narrow
+    terminal."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-medium"), (120, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (20, "-low"), (28, "-normal"), (32, "-tall")]
@@ -55,7 +56,7 @@ class FramedPage(PageScreen[ResultT | None], Generic[ResultT]):
             yield KeyLine(self._keys_shown, keep=self.LAST_KEYS, id="keys")
 
     body: Callable[[], ComposeResult]
-    """Yield the widgets between the lines of facts and the line of keys."""
+    """Method that yields the widgets between the lines of facts and the line of keys."""
 
     def show_facts(self, facts: str) -> None:
         self.facts.update(facts)
@@ -63,10 +64,10 @@ class FramedPage(PageScreen[ResultT | None], Generic[ResultT]):
 
 
 class PanePage(FramedPage[None]):
-    """A page with a pane that PgUp and PgDn scroll, whatever widget has the focus."""
+    """A page with a pane that PgUp and PgDn scroll, whichever widget has the focus."""
 
     BINDINGS = [
-        # These take priority over a focused list's keys.
+        # With priority, these keys scroll the pane even if a list that uses them has the focus.
         hidden("pageup", "scroll(-1)", "up", priority=True),
         hidden("pagedown", "scroll(1)", "down", priority=True),
     ]

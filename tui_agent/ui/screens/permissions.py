@@ -29,8 +29,8 @@ _BUILT_IN_DECISIONS: tuple[tuple[str, str, str], ...] = (
     ("ask", "git commit, hosts, outside paths", "in the sandbox, too"),
     ("allow", "everything: never ask", '[permissions] "*" = "allow"'),
 )
-"""Built-in decisions that can't be written as rules, each with its action, subject and
-condition."""
+"""The program's permission decisions that can't be written as rules, each with its action, subject
+and condition. The page lists them with the rules."""
 
 _DECISION_NOTE = (
     "This is not a rule, but a decision based on what a tool call does. It comes before the "
@@ -39,7 +39,7 @@ _DECISION_NOTE = (
 
 
 class PermissionsScreen(PickerScreen[None]):
-    """The page that lists the permission rules in the order in which they apply."""
+    """The page that lists all permission rules, in the order in which they apply."""
 
     HEADING = "Permissions"
     KEYS = "↑↓ move  enter remove or keep  ctrl+z undo a removal  esc back"
@@ -61,7 +61,7 @@ class PermissionsScreen(PickerScreen[None]):
     def refill(self, query: str, *, at: str | None = None) -> None:
         wanted = lower_case(query).split()
         self._shown = {}
-        # The same rule may occur twice, but has only one row.
+        # If the same rule occurs twice, show only one row for it.
         for place, rule in enumerate(reversed(tuple(dict.fromkeys(self._gate.rules())))):
             origin = rule.origin or STORED[rule.source]
             if has_words(f"{rule} {origin}", wanted):
@@ -121,7 +121,10 @@ class PermissionsScreen(PickerScreen[None]):
         self._controller.soon(self._ask_about(rule))
 
     async def _ask_about(self, rule: Rule) -> None:
-        """Ask whether to remove a rule or, if it is a session's, to keep it for all sessions."""
+        """Ask whether to remove a rule.
+
+        If it is a session's rule, also offer to keep it for all sessions.
+        """
         answers = [("remove", f"Remove it from {STORED[rule.source]}"), ("leave", "Leave it")]
         if rule.source == "session":
             answers.insert(1, ("keep", "Keep it for every session, in your config.toml"))

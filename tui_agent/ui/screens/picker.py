@@ -20,10 +20,12 @@ from tui_agent.ui.widgets.options import Options
 from tui_agent.ui.widgets.plain_text import PlainText
 
 MAX_ROWS = 200
-"""Maximum number of rows that are shown. The user can narrow the list by typing."""
+"""Maximum number of rows that are shown. If there are more, the user can narrow the list by
+typing."""
 
 MAX_SCORED = 5_000
-"""Maximum number of rows that are searched for fuzzy matches if no row contains the typed words."""
+"""Maximum number of rows that are searched for fuzzy matches. This search runs only if no row
+contains the typed words."""
 
 MIN_WIDTH_FOR_FACTS = 60
 """Minimum width of the page, in cells, at which facts are shown at the right of the rows."""
@@ -55,7 +57,7 @@ def matching(
     text_of: Callable[[RowT], str],
     rank: Callable[[RowT], int] = lambda _row: 0,
 ) -> list[tuple[RowT, tuple[int, ...]]]:
-    """Return the rows whose text contains all words of a query, each with its matched offsets.
+    """Return the rows whose text contains all words of a query, each with the matched offsets.
 
     The rows keep their order. If no row contains all words, returns at most `MAX_ROWS` rows that
     match fuzzily, sorted by ``rank``, then best match first.
@@ -74,7 +76,7 @@ def matching(
 
 
 class PickerList(Options):
-    """A list whose highlight stops at both ends instead of wrapping around."""
+    """A list whose highlight stops at the first and last row, and doesn't wrap around."""
 
     def action_cursor_up(self) -> None:
         if self._is_at(0):
@@ -91,7 +93,7 @@ class PickerList(Options):
 
 
 class PickerScreen(FramedPage[ResultT], Generic[ResultT]):
-    """Base class of pickers. The result of a picker is the value that the user picked.
+    """Base class of pages with a filtered list. Their result is the value that the user picked.
 
     Subclasses define ``refill``. `show_note` shows, below the list, a note about the highlighted
     row.
@@ -132,11 +134,11 @@ class PickerScreen(FramedPage[ResultT], Generic[ResultT]):
         self.refill("")
 
     refill: Callable[..., object]
-    """Find the rows that match a filter text and pass them to `show`; ``at`` is the row to
-    highlight."""
+    """Find the rows that match a filter text, and pass them to `show`. ``at`` is the id of the row
+    to highlight."""
 
     def redraw(self) -> None:
-        """Find and draw the rows again. The highlight stays on its row."""
+        """Search again and draw the rows, with the highlight on the same row as before."""
         self.refill(self.typed, at=self.highlighted)
 
     def on_resize(self) -> None:
@@ -150,7 +152,7 @@ class PickerScreen(FramedPage[ResultT], Generic[ResultT]):
         self.dismiss(cast("ResultT", key))
 
     def highlight(self, key: str | None) -> None:
-        """Handle the highlighting of another row; by default, do nothing.
+        """Called when another row is highlighted; by default, do nothing.
 
         ``key`` is the row's id; None if no rows are shown.
         """
@@ -191,7 +193,7 @@ class PickerScreen(FramedPage[ResultT], Generic[ResultT]):
             self.listing.scroll_home(animate=False)
 
     def heading_row(self, name: str, style: str) -> Option:
-        """Return a heading row, which can't be picked.
+        """Return a row that shows a heading and can't be picked.
 
         ``style`` is one of the names that `styled` takes.
         """
@@ -209,7 +211,7 @@ class PickerScreen(FramedPage[ResultT], Generic[ResultT]):
         return None
 
     def styled(self, text: str, name: str) -> Content:
-        """Return text in one of the picker's styles: strong, faint, match or good."""
+        """Return a text in one of the picker's styles: strong, faint, match or good."""
         return Content.styled(text, f".picker--{name}")
 
     def marked(self, text: str, offsets: Sequence[int]) -> Content:
@@ -247,7 +249,7 @@ class PickerScreen(FramedPage[ResultT], Generic[ResultT]):
 
 
 class PickScreen(PickerScreen[str]):
-    """Picker that asks the question of a `Pick`. Its result is the key of the picked row."""
+    """A picker that asks the question of a `Pick`. Its result is the key of the picked row."""
 
     PLACEHOLDER = "Type to search"
 
@@ -277,9 +279,9 @@ class PickScreen(PickerScreen[str]):
 
 
 class ThemePicker(PickerScreen[str]):
-    """The theme picker, which applies the highlighted theme. Its result is the picked theme's name.
+    """The theme picker, which applies a theme as soon as it is highlighted.
 
-    Going back restores the previous theme.
+    Its result is the picked theme's name. Going back restores the previous theme.
     """
 
     HEADING = "Theme"

@@ -1,7 +1,7 @@
 """The race page, which shows and compares the runners, and lets the user take one of them.
 
-A race gives one task to several agents, its runners. The `RaceView` does the work: it stops,
-steers, compares, merges and takes runners, and ends the race.
+A race gives one task to several agents, its runners. To take a runner is to accept its result. The
+`RaceView` does the work: it stops, steers, compares, merges and takes runners, and ends the race.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import RaceRunner
 
 REFRESH_SECONDS: Final = 0.25
-"""Seconds for which events of the runners are collected before the page is redrawn."""
+"""Seconds for which the runners' events are collected before the page is drawn again."""
 MARK: Final = "▸"
-"""Character that marks the runner with which the next diff compares."""
+"""Character that marks the runner with which the next diff will compare another runner."""
 MIN_WIDTH_FOR_COLUMNS: Final = 100
-"""Minimum width, in cells, at which the runners are shown side by side."""
+"""Minimum width, in cells, at which the runners of a race are shown side by side."""
 
 TONES: Final = {
     RunnerState.WAITING: "faint",
@@ -62,10 +62,10 @@ OVER_KEYS: Final = (
     "enter look  t take  d diff  space mark  C compare  M merge  w message  X end  esc back"
 )
 HELD_UP_KEYS: Final = "enter look  t take  c continue  d diff  space mark  M merge  X end  esc back"
-"""Keys shown after the race for a runner that stopped before it was done."""
+"""Keys that are shown after the race for a runner that stopped before it was done."""
 PAST_KEYS: Final = "enter look  t go there  d diff  space mark  M merge  esc back"
 MAX_COLUMNS: Final = 3
-"""Maximum number of runners that are shown side by side."""
+"""Maximum number of runners of a race that are shown side by side."""
 GAP: Final = 2
 HELD_UP: Final = frozenset(
     {RunnerState.CUT_OFF, RunnerState.PAUSED, RunnerState.STOPPED, RunnerState.ERROR}
@@ -75,7 +75,7 @@ HELD_UP: Final = frozenset(
 async def act_on_runner(
     controller: Controller, race: RaceView, number: int, act: str, *, other: int | None = None
 ) -> bool:
-    """Perform an action on a runner; return True if the runner was taken.
+    """Perform an action on a runner of a race; return True if the user took the runner's result.
 
     ``act`` is "stop", "diff", "steer" or "take". Runners are numbered from 1. ``other`` is the
     runner that a diff compares with; None means the start of the race.
@@ -86,7 +86,7 @@ async def act_on_runner(
             race.stop(number)
         case "diff":
             await race.diff(number, other)
-        case "steer":  # a working runner reads the text at its next step; an ended one restarts
+        case "steer":  # a working runner reads the message at its next step; an ended one restarts
             if text := await controller.ask(TextLine(f"Message to {runner.name}", confirm="send")):
                 await race.steer(number, text)
         case "take":
@@ -100,7 +100,7 @@ async def act_on_runner(
 
 
 class RaceScreen(PanePage):
-    """The race page. Closing it does not stop the runners."""
+    """The page that shows a race. Closing the page does not stop the race's runners."""
 
     AUTO_FOCUS = "TableList"
     BINDINGS = [
@@ -126,7 +126,7 @@ class RaceScreen(PanePage):
         self._numbers: list[int] = []
         self._marked: int | None = None
         self._was_over = self._is_over
-        """Whether all runners had ended when the page was last drawn."""
+        """Whether all runners had already ended when the page was last drawn."""
         self._redrawing = Later(self, self._draw)
 
     def body(self) -> ComposeResult:
@@ -138,11 +138,14 @@ class RaceScreen(PanePage):
     def on_mount(self) -> None:
         self.when_left(self._race.subscribe(self._draw_soon))
         self.set_interval(REFRESH_SECONDS, self._tick)
-        # Waits for a refresh, because the children of containers may not be composed yet.
+        # Wait for a refresh, because the page's inner containers may not have been composed yet.
         self.call_after_refresh(self._draw)
 
     def _tick(self) -> None:
-        """While the race runs, update output, times and costs, which change without events."""
+        """Draw the page again while the race runs.
+
+        Output, times and costs change without events.
+        """
         if not self._is_over:
             self._draw()
 
@@ -191,7 +194,7 @@ class RaceScreen(PanePage):
 
     @property
     def number(self) -> int | None:
-        if not self._numbers:  # a key may come before the page is drawn
+        if not self._numbers:  # the user may press a key before the page is drawn
             return None
         if self.table.cursor < len(self._numbers):
             return self._numbers[self.table.cursor]
@@ -227,7 +230,7 @@ class RaceScreen(PanePage):
 
         When all runners have ended, shows only the conversation of runner ``number``, or none if
         this runner has a check or a problem. Shows none while the answers are compared. Returns
-        True if any is shown.
+        True if any conversation is shown.
         """
         agents = [self._race.agent_of(at) for at in range(1, len(self._race.runners) + 1)]
         runner = self._race.runners[number - 1]
@@ -252,8 +255,8 @@ class RaceScreen(PanePage):
             if not pane.display:
                 continue
             if not pane.is_mounted:
-                # A new pane follows no runner yet, so the page is drawn again once the pane is
-                # mounted.
+                # A pane that is not mounted yet can't follow a runner, so draw the page again
+                # later.
                 self._draw_soon()
                 continue
             agent = agents[shown[place] - 1]
@@ -272,7 +275,7 @@ class RaceScreen(PanePage):
 
     @property
     def _are_compared(self) -> bool:
-        """Whether runners have different contexts, so that the page compares their answers."""
+        """Whether the page compares answers. It does if the runners have different contexts."""
         return any(runner.context for runner in self._race.runners)
 
     def _details(self, runner: RaceRunner) -> Iterator[str]:
@@ -289,7 +292,7 @@ class RaceScreen(PanePage):
             yield from runner.check.last_lines
 
     def _last_lines(self) -> Sequence[str]:
-        """Return each runner's name and last lines, side by side if there is room."""
+        """Return each runner's name and last lines of output, side by side if there is room."""
         runners = self._race.runners
         size = self.pane.scrollable_content_region.size
         in_columns = size.width >= MIN_WIDTH_FOR_COLUMNS and len(runners) <= MAX_COLUMNS
@@ -335,9 +338,9 @@ class RaceScreen(PanePage):
         return all(runner.state.is_over for runner in self._race.runners)
 
     def action_stop_all(self) -> None:
-        """Stop all runners.
+        """Stop all runners of the race.
 
-        If all have ended, ask whether to end the race without taking one of them.
+        If all have already ended, ask whether to end the race without choosing a winner.
         """
         if self._is_over:
             self.action_runner("end")
@@ -353,7 +356,7 @@ class RaceScreen(PanePage):
             self._controller.soon(self._act(act, self.number), changes_files=True)
 
     async def _act(self, act: str, number: int) -> None:
-        """Perform an action on a runner or the race. If that ends the race, leave the page."""
+        """Perform an action on a runner or on the race; leave the page if that ends the race."""
         try:
             match act:
                 case "watch":

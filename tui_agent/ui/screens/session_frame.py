@@ -1,6 +1,7 @@
 """The widgets around the open session (header, notices, prompt, gauge, status), and their data.
 
-This is half of the controller's frontend. The other half is in main.py: questions, pages and keys.
+This is one half of the frontend that the controller calls. The other half is in main.py: questions,
+pages and keys.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ MAX_HISTORY = 1_000
 
 
 class SessionFrame(BoundedScreen[None], Frontend):
-    """The controller's frontend without transcript and pages; it works without an open session.
+    """The part of the controller's frontend that handles neither the transcript nor pages.
 
     Methods that need the session's agent do nothing until a session is open.
     """
@@ -67,10 +68,10 @@ class SessionFrame(BoundedScreen[None], Frontend):
     status = getters.query_one(StatusLine)
 
     def __init__(self, on_event: Callable[[AgentEvent], None]) -> None:
-        """Create the frame; ``on_event`` is called with the events of the open session's agent."""
+        """Create the frame. ``on_event`` is called with events of the open session's agent."""
         super().__init__()
         self.controller = Controller(self, on_event)
-        """The controller, which owns the open session and runs the commands."""
+        """The controller, which keeps the open session and runs the user's commands."""
         self.keymap: Mapping[str, str] = {}
         self.attention = Attention(self, self.controller, lambda: self.prompt.last_typed)
         """The notifier, which shows the agent's state in the terminal's title and notifies a user
@@ -105,11 +106,14 @@ class SessionFrame(BoundedScreen[None], Frontend):
         yield StatusLine(self.clock, self.key_of)
 
     def _problem_of_command(self, cwd: Path, command: str) -> str:
-        """Return why a configured command must not run in ``cwd``; "" if it may. Reads files."""
+        """Return why a command from the settings must not run in ``cwd``; "" if it may.
+
+        Reads files.
+        """
         return self.controller.services.problem_of_command(cwd, command)
 
     def key_of(self, name: str) -> str:
-        """Return the first key of the action with the binding id ``name``, as text to show.
+        """Return the first key of an action as text to show; ``name`` is the action's binding id.
 
         For a command without a key, returns ``/name``; for another action without a key, "".
         """
@@ -138,10 +142,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
             )
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
-        """Skip restyling when the screen is shown for the first time.
-
-        Mounting it has already styled it.
-        """
+        """Skip restyling when first shown, because mounting has already styled the screen."""
         event.refresh_styles = event.refresh_styles and self._was_shown
         self._was_shown = True
 
@@ -153,12 +154,12 @@ class SessionFrame(BoundedScreen[None], Frontend):
         return self.controller.agent
 
     def update_node_styles(self, animate: bool = True) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Restyle all widgets. Does nothing for a change of the terminal's focus, to save time."""
+        """Restyle all widgets, except after a change of the terminal's focus, to save time."""
         if not getattr(self.app, "is_refocusing", False):
             super().update_node_styles(animate)
 
     def clock(self) -> float:
-        """Return seconds since the epoch."""
+        """Return the current time in seconds since the epoch, by the controller's clock."""
         return self.controller.clock()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -195,7 +196,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self.attention.notify_about_aside(aside, sentence)
 
     def show_live_size(self) -> None:
-        """Add the streaming answer's size to the gauge. Do nothing if no answer is streaming."""
+        """Add the estimated size of the answer being streamed, if there is one, to the gauge."""
         from tui_agent.ui.gauge_reading import with_live
 
         shown = self.gauge.reading
@@ -210,7 +211,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
             self.gauge.reading = grown
 
     def refresh_facts(self) -> None:
-        """Update all widgets around the session from its agent.
+        """Update all widgets around the session with the current facts about its agent.
 
         If the agent has a model, also cancels the first start's question about the model to use.
         """
@@ -252,7 +253,10 @@ class SessionFrame(BoundedScreen[None], Frontend):
             self.status.race = ""
 
     def _state(self) -> Mapping[str, object] | None:
-        """Return the data passed to the command ``ui.status_line``; None without a session."""
+        """Return the facts about the session that the command ``ui.status_line`` receives.
+
+        Returns None without a session.
+        """
         agent = self.agent
         reading = self.gauge.reading
         if agent is None or reading is None:
@@ -304,7 +308,8 @@ class SessionFrame(BoundedScreen[None], Frontend):
 
     @property
     def draft(self) -> str:
-        # A query would fail at exit, when the screen has no widgets any more.
+        # Don't query the widget tree here: when the program exits, the query would fail because the
+        # widgets have been removed.
         return self._prompt.draft
 
     @property
@@ -327,16 +332,16 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self.prompt.focus()
 
     def take_back(self) -> bool:
-        """Put the last waiting message back into the prompt. Return False if none is waiting."""
+        """Move the last waiting message back into the prompt. Return False if none is waiting."""
         if self.agent is None or (text := self.agent.take_back()) is None:
             return False
         self.put_back(text)
         return True
 
     def restore_message(self, text: str) -> None:
-        """Put an undone message before the draft.
+        """Put a message that was undone into the prompt, before the draft.
 
-        Replaces the message that was restored before, unless the user has changed that message.
+        Replaces a message that was put there before, unless the user has changed it.
         """
         self.prompt.restore(text)
         self.prompt.focus()
@@ -350,7 +355,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
         self.refresh_bindings()
 
     def leave_warnings(self) -> None:
-        """Clear the notice above the prompt; the status line still counts its warnings."""
+        """Clear the notice above the prompt. Its warnings still count in the status line."""
         self.controller.warnings.unread += self.notice.warnings
         self.status.warnings = self.controller.warnings.unread
         self.notice.clear()
@@ -361,7 +366,7 @@ class SessionFrame(BoundedScreen[None], Frontend):
 
     @work(exclusive=True, group="branch")
     async def refresh_files(self) -> None:
-        """Discard the list of files for completion, and update the git branch in the header."""
+        """Discard the list of files for completion, and update the header's git branch."""
         self._files.forget()
         self.header.branch = await self.controller.services.branch(self.controller.cwd) or ""
 

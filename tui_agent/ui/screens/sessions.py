@@ -36,19 +36,20 @@ from tui_agent.ui.screens.picker import MAX_ROWS, PickerScreen
 MAX_HITS = 200
 """Maximum number of entries that a search returns."""
 HITS_PER_SESSION = 3
-"""Maximum number of matching entries that are shown for each session."""
+"""Maximum number of matching entries that are listed for each session."""
 MIN_WIDTH_FOR_MODEL = 100
-"""Minimum width of the page, in cells, at which a session's model is shown."""
+"""Minimum width of the sessions page, in cells, at which each session's model is shown."""
 
 
 Hits = Mapping[str, Sequence[SearchHit]]
-"""Entries that match a search, newest first, by session id."""
+"""The entries that match a search, newest first, by the id of their session."""
 
 MIN_NAME_WIDTH = 16
-"""Minimum width of a session's name, in cells. Facts are omitted to make room for the name."""
+"""Minimum width of a session's name, in cells. If the line is too narrow, facts are left out to
+make room for the name."""
 
 SEARCH_DELAY_SECONDS = 0.12
-"""Seconds without a key press after which a search starts."""
+"""Seconds without a key press after which the search for the typed text starts."""
 
 
 def find(
@@ -80,10 +81,10 @@ def session_name(info: SessionInfo) -> str:
 class SessionPicker(PickerScreen[OpenRequest]):
     """The sessions page. Its result is the session to open, how to open it, and at which entry.
 
-    The list has the focus at first, so that single keys act on the highlighted session. ``/`` moves
-    the focus to the filter. So does a letter that is not a key of the page, and the search begins
-    with it. The filter searches the full text of all sessions; matching entries are listed below
-    each session.
+    At first, the list has the focus, so that single keys act on the highlighted session. The key
+    ``/`` moves the focus to the filter. A letter that is not a key of the page does so, too, and
+    becomes the first letter of the search. The filter searches the full text of all sessions;
+    matching entries are listed below each session.
     """
 
     HEADING = "Sessions"
@@ -94,7 +95,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         "  esc back"
     )
     SEARCH_KEYS = "type to search  ↑↓ move  enter open  esc back"
-    """Keys shown while the filter has the focus, where letters are text."""
+    """Keys that are shown while the filter has the focus, so that letters are typed as text."""
 
     AUTO_FOCUS = "#rows"
     BINDINGS = [
@@ -148,7 +149,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self.empty.update(empty)
         self.heading.update("Sessions of this directory" if only_here else self.HEADING)
         self._draw(at)
-        if self.focused is None:  # a search without results has just been cleared
+        if self.focused is None:  # clearing a search without results leaves no focus
             self.listing.focus()
         self._load_totals()
 
@@ -159,7 +160,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         for session_id in fresh:
             try:
                 self._totals[session_id] = await asyncio.to_thread(self._store.totals, session_id)
-            except StoreError:  # deleted meanwhile, or damaged: its row shows no cost
+            except StoreError:  # it is damaged, or was deleted meanwhile: show no cost
                 continue
         if fresh:
             self.redraw()
@@ -175,7 +176,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
                 words: list[int] = []
                 for start, end in hit.highlights:
                     words += range(start, end)
-                # Each control character becomes one dot, so that the offsets stay valid.
+                # Replace each control character by exactly one dot, so that the offsets stay valid.
                 text = self.marked(ACTING.sub("·", hit.snippet), words)
                 rows.append(Option(Content.assemble(number, text), id=f"{info.id}#{hit.entry_id}"))
         self.show(rows, count=len(rows), at=at)
@@ -259,7 +260,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
     def action_delete(self) -> None:
         """Ask whether to delete the highlighted session.
 
-        Refuse if it is open, or is an aside that works beside the open session.
+        If the session is open, or works in the background beside the open session, refuse instead.
         """
         info = self._info(self.highlighted)
         if info is None:
@@ -284,7 +285,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
             self._delete(info.id)
 
     def _delete(self, key: str) -> None:
-        """Delete a session, remove its row at once, and highlight the next or previous row."""
+        """Delete a session and its row, and highlight the next session, else the previous one."""
         self._store.delete(key)
         self._controller.deleted_sessions.append(key)
         ids = [info.id for info in self._sessions]
@@ -329,7 +330,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self.field.focus()
 
     def on_key(self, event: events.Key) -> None:
-        """Begin a search with a typed character, unless it is a key of the page."""
+        """Move typed characters to the search field, except those that are keys of the page."""
         if (
             self.listing.has_focus
             and event.is_printable
@@ -337,7 +338,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
             and event.key not in self.active_bindings
         ):
             event.stop()
-            # If the field selected its text, the next letter would replace this one.
+            # If the field selected its text on focus, the next typed letter would replace this one.
             self.field.select_on_focus = False
             self.field.focus()
             self.field.value += event.character

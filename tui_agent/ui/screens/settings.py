@@ -30,7 +30,10 @@ MODEL_SETTINGS = frozenset({"model", "small_model", "compaction.model"})
 
 
 def _when_effective(key: str) -> str:
-    """Return a space and a sentence that says when a change takes effect; "" if at once."""
+    """Return a sentence, after a space, that says when a change of the setting takes effect.
+
+    Returns "" if it takes effect at once.
+    """
     when = takes_effect(key)
     if when:
         return f" A change takes effect {when}."
@@ -44,7 +47,7 @@ def _value_text(row: SettingRow) -> str:
 
 
 class SettingsScreen(PickerScreen[None]):
-    """The settings page. Enter edits the highlighted setting."""
+    """The settings page. Enter changes the highlighted setting."""
 
     HEADING = "Settings"
     EMPTY = "No setting has this name."
@@ -58,7 +61,8 @@ class SettingsScreen(PickerScreen[None]):
         self._controller = controller
         self._rows: dict[str, SettingRow] = {}
         self._saved = ("", "")
-        """Key of the setting changed last, and the sentence shown about that change."""
+        """Key of the setting that was changed last, and the sentence that is shown about that
+        change."""
         self._refused = ("", "")
         """Key of the setting whose last typed value was not accepted, and that value."""
 
@@ -91,14 +95,14 @@ class SettingsScreen(PickerScreen[None]):
         self.show(rows, count=len(rows), at=at)
 
     def _grouped(self) -> Iterator[Option]:
-        """Yield a row for every setting, and a heading before each group."""
+        """Yield a row for every setting, with a heading before each group of settings."""
         for name, rows in sorted_by_group(list(self._rows.values())).items():
             yield self.heading_row(name, "strong")
             for row in rows:
                 yield Option(self._row(row), id=row.key)
 
     def _row(self, row: SettingRow) -> Content:
-        """Return a setting's row: name, value, origin and, in a wide terminal, its key."""
+        """Return a setting's row: its name, value, origin and, in a wide terminal, its key."""
         room = self.app.size.width
         if room >= 76:
             cells = 38
@@ -125,7 +129,7 @@ class SettingsScreen(PickerScreen[None]):
         )
 
     def _current_value(self, row: SettingRow) -> str:
-        """Return a setting's value as text. If it is not set, return the value used instead.
+        """Return a setting's value as text; if it is not set, the value that is used instead.
 
         That value is known only for the theme, the model and the compaction threshold.
         """
@@ -152,7 +156,10 @@ class SettingsScreen(PickerScreen[None]):
     # -- editing
 
     def pick(self, key: str) -> None:
-        """Toggle a setting, or ask for its value. For a table or list, show where to edit it."""
+        """Change the picked setting: toggle it, or ask for its value.
+
+        For a table or list, say where it can be edited.
+        """
         row = self._rows[key]
         if not row.editable:
             path = short_path(self._controller.services.config_path)
@@ -193,9 +200,9 @@ class SettingsScreen(PickerScreen[None]):
             self._save(key, parse_value(text) if text else None)
 
     def _save(self, key: str, value: object) -> None:
-        """Save and apply a setting's value, or show why it is not accepted.
+        """Save and apply the value of a setting; if it is not accepted, show why.
 
-        None restores the default.
+        The value None restores the default.
         """
         try:
             if key in MODEL_SETTINGS and isinstance(value, str):

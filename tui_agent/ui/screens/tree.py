@@ -1,9 +1,9 @@
 """The session tree page: shows every branch; moves, merges, forks, labels and summarises.
 
-A move makes another entry the current one. The page asks the user's questions, stores labels, and
-copies sessions in the store. `tui_agent.app.moves` moves to other entries and changes the files for
-that; the agent's navigator merges branches. For compactions, races and undo, the page runs
-commands.
+To move means to make another entry the current one. The page asks the user's questions, stores
+labels, and copies sessions in the store. `tui_agent.app.moves` moves to other entries and changes
+the files for that; the agent's navigator merges branches. For compactions, races and undo, the page
+runs commands.
 """
 
 import asyncio
@@ -66,7 +66,8 @@ HINTS = (
     "enter go  ←→ fold  / search  ctrl+o filter  l label  M merge  s summarise up to here  f fork  r race  d diff"
     "  y copy  u undo  space preview  ? keys  esc back"
 )
-"""The line of keys. It shows as many keys as fit, and always the last two."""
+"""The line of keys at the bottom of the page. It shows as many keys as fit, and always the last
+two."""
 
 KEYS = """\
 ↑ ↓ pgup pgdn home end   move; so do j k g G
@@ -89,34 +90,35 @@ o                        open the conversation of a subagent or runner
 y                        copy
 u, ctrl+r                undo and redo the last action, including files
 esc                      back without a change"""
-"""All keys of the page, for its help."""
+"""All keys of the session tree page, as text for the page's help."""
 
 NO_SUMMARY = "\0none"
 FOCUS = "\0focus"
-"""Names of the answers “No summary” and “Summarise with focus…”. A focus text can't equal one of
-them."""
+"""Names of the answers “No summary” and “Summarise with focus…”. They begin with NUL, so that a
+focus typed by the user can't equal one of them."""
 KEEP_WHAT = "What should the summary keep?"
 PREVIEW_SECONDS = 0.05
-"""Seconds without a cursor move after which the preview shows the entry under the cursor."""
+"""Seconds after a cursor move until the preview shows the entry under the cursor."""
 REFRESH_SECONDS = 0.2
-"""Seconds for which the session tree page collects new entries before it is redrawn."""
+"""Seconds for which the session tree page collects new entries before it is drawn again."""
 
 PAUSE_FACTOR = 9
 """Minimum pause after a redraw, as a multiple of its duration, so that redraws use at most a tenth of
 a core."""
 TREE_EVENTS = EntryAppended | LeafMoved | RunStarted | RunEnded | RunnerChanged | RaceEnded
-"""Types of the events that change the session tree."""
+"""Types of the events after which the session tree has to be drawn again."""
 LARGE_TREE_ENTRIES = 20_000
-"""Number of entries from which on the page paints a session tree before it reads the tree's
-costs."""
+"""Minimum number of entries in a session tree that the page paints before it reads the costs of the
+tree, because reading them takes long."""
 PAINT_SECONDS = 0.12
-"""Seconds between updates of a growing summary."""
+"""Seconds between updates of a summary that is being written."""
 MAX_SUMMARY_LINES = 8
-"""Maximum number of lines that are shown from the end of the growing summary."""
+"""Maximum number of lines that are shown of a summary while it is being written. The last lines are
+shown."""
 
 SummaryWork = Callable[[Callable[[str], None]], Awaitable[object]]
-"""A function that writes a summary. Its argument is a function that receives each piece of the
-text."""
+"""Type of a function that writes a summary. It takes another function, which it calls with each
+piece of the text."""
 
 
 class TreeScreen(FramedPage[None]):
@@ -210,7 +212,8 @@ class TreeScreen(FramedPage[None]):
     def _show_head(self) -> None:
         title = Content.styled("Session tree", ".tree--title")
         facts = "  " + " · ".join(facts_of_tree(self.session_tree))
-        self.heading.update(Content.assemble(title, facts), layout=False)  # it always has one line
+        # No new layout is needed, because the heading always has one line.
+        self.heading.update(Content.assemble(title, facts), layout=False)
 
     def on_resize(self) -> None:
         size = self.app.size
@@ -318,16 +321,16 @@ class TreeScreen(FramedPage[None]):
     @on(Input.Changed, "#tree-field")
     @work(exclusive=True, group="tree-search")
     async def _find_typed(self, event: Input.Changed) -> None:
-        """Mark the entries that contain the typed text.
+        """Mark the entries that contain the typed text, and go to one of them.
 
-        Then goes to the first of them at or after the entry where the search began. An empty text
+        Goes to the first of them at or after the entry where the search began. An empty text
         removes the marks. Does nothing while a label is typed in the same field.
         """
         store = self._controller.services.store
         outline = self.session_tree.outline
         query = event.value.strip()
         hits = None
-        if query and self._search is not None:  # else the text is a label
+        if query and self._search is not None:  # otherwise, the text is a label
             hits = await asyncio.to_thread(
                 lambda: Hits(outline, store.matching(query, self._session.id))
             )
@@ -372,7 +375,7 @@ class TreeScreen(FramedPage[None]):
 
     @work(group="tree-move", exclusive=True)
     async def _go(self, entry_id: int, *, continue_from_here: bool) -> None:
-        """Move to an entry.
+        """Move to another entry of the session tree.
 
         If necessary, first ask the user about a summary and about changed files.
         """
@@ -391,7 +394,7 @@ class TreeScreen(FramedPage[None]):
         wanted = None
         if focus != NO_SUMMARY:
             wanted = focus
-        # Clear the notice about the previous position.
+        # The notice is about the previous position in the tree, so clear it.
         controller.frontend.clear_notice()
         moved: list[str] = []
 
@@ -408,7 +411,7 @@ class TreeScreen(FramedPage[None]):
     async def _ask_for_focus(
         self, question: str, about: str, *, may_skip: bool = False
     ) -> str | None:
-        """Ask whether to summarise, and with which focus; return the focus.
+        """Ask whether to summarise, and what the summary should focus on; return that focus.
 
         The focus is "" if the user enters none. Returns `NO_SUMMARY` if the user wants no summary
         (offered only with ``may_skip``), and None if the user cancels.
@@ -428,9 +431,10 @@ class TreeScreen(FramedPage[None]):
         return answer
 
     async def _summarise(self, work: SummaryWork, *, shown: bool = True) -> bool:
-        """Run ``work``; return True if it succeeded. Show a notice if it failed.
+        """Run ``work``, which summarises a branch. Return True if it succeeded.
 
-        With ``shown``, a dialog shows the growing summary; returns False if the user cancels it.
+        If it failed, shows a notice. With ``shown``, a dialog shows the summary as it is written;
+        returns False if the user cancels it.
         """
         if shown:
             problem = await self.app.push_screen_wait(SummarisingScreen(work))
@@ -474,7 +478,7 @@ class TreeScreen(FramedPage[None]):
     def action_fork(self) -> None:
         """Fork the session at the highlighted entry.
 
-        If it is a user's message, put it into the prompt.
+        If the entry is a message of the user, its text is put into the prompt of the fork.
         """
         if (line := self.session_tree.line) is not None:
             entry = line.entry
@@ -506,7 +510,7 @@ class TreeScreen(FramedPage[None]):
             self.notice.say_briefly("This entry is not on the current branch. Go to it first.")
 
     def _refuses(self) -> bool:
-        """Return True, and show a notice, if the session is read-only."""
+        """If the session is read-only, show a notice about it and return True."""
         if self._session.read_only:
             self.notice.say_briefly("This session is read-only. Press f to continue in a fork.")
         return self._session.read_only
@@ -553,7 +557,7 @@ class TreeScreen(FramedPage[None]):
             await self._controller.attempt(show_contexts(self._controller, [line.entry]))
 
     def action_subagent(self) -> None:
-        """Open the runner, race or subagent of the highlighted row.
+        """Open the page of the runner, race or subagent that belongs to the highlighted row.
 
         If there is none, show a notice.
         """
@@ -595,7 +599,7 @@ class TreeScreen(FramedPage[None]):
 
 
 class SummarisingScreen(Dialog[str]):
-    """Shows the growing summary of a branch that is left or merged.
+    """Shows a summary while it is being written, when a branch is left or merged.
 
     The result is the reason for a failure, or "" on success. If Escape cancels the work, nothing
     changes and the result is None.
@@ -633,7 +637,7 @@ class SummarisingScreen(Dialog[str]):
 
 
 async def _problem_of(work: SummaryWork, progress: Callable[[str], None]) -> str:
-    """Run ``work``; return why it failed, as a sentence, or "" if it succeeded."""
+    """Run ``work``, which summarises a branch; return the reason if it fails, "" if it succeeds."""
     try:
         await work(progress)
     except (NavigationError, StoreError) as error:

@@ -18,13 +18,13 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan, wrap
 TAB_WIDTH = 4
 
 MAX_CHARS = 5_000_000
-"""Maximum number of characters that are shown. Below a longer text, a line says how many more it
-contains."""
+"""Maximum number of characters of a text that are shown. Below a longer text, a line says how many
+more characters it contains."""
 
 
 @frozen
 class _Row:
-    """A row on the screen: characters ``start`` to ``end`` of line ``line`` of the text."""
+    """A row on the screen: the characters ``start`` to ``end`` of line ``line`` of the text."""
 
     line: int
     start: int
@@ -32,7 +32,7 @@ class _Row:
 
 
 class TextLines(LineList):
-    """Shows the text, wrapped to the widget's width, with scrolling and search (see `find`)."""
+    """Shows a text, wrapped to the widget's width. It can be scrolled and searched (see `find`)."""
 
     CURSOR = "never"
     BINDINGS = [
@@ -57,7 +57,7 @@ class TextLines(LineList):
         self.matches: list[tuple[int, int]] = []
         """Position of each match as (line, character), counted from 0, in the order of the text."""
         self.current: int | None = None
-        """Index in ``matches`` of the current match, None if there is none."""
+        """Index of the current match in ``matches``; None if there is no match."""
 
     # -- layout
 
@@ -100,7 +100,7 @@ class TextLines(LineList):
     # -- search
 
     def find(self, query: str) -> int:
-        """Mark all matches of a text, ignoring case, and return their number.
+        """Mark all matches of a text, ignoring case, and return the number of matches.
 
         Scrolls to the first match in or below the visible rows, else to the first match of all. An
         empty text removes the marks.

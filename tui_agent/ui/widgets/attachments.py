@@ -1,4 +1,4 @@
-"""The list above the prompt of the draft's images: each image's name, size in pixels and tokens."""
+"""The list above the prompt of the draft's images: each one's name, size in pixels and tokens."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_SHOWN = 4
 
 @frozen
 class Attachment:
-    """An image that will be sent with the message.
+    """An image that will be sent with the message, because the draft mentions it.
 
     ``name`` is the name used in the draft. ``width`` and ``height`` are in pixels, 0 if unknown.
     """
@@ -57,7 +57,7 @@ class AttachmentStrip(Widget):
             self._load(names)
 
     def reload(self) -> None:
-        """Read the sizes of the mentioned images again."""
+        """Read the sizes of the mentioned images again, because the files may have changed."""
         if self.names:
             self._load(self.names)
 
@@ -109,7 +109,7 @@ def _image_names(text: str) -> tuple[str, ...]:
 
 
 def _attachment(name: str, cwd: Path, pasted: PastedImages) -> Attachment | None:
-    """Return the image mentioned as ``name``, with its size.
+    """Return the image file mentioned as ``name``, with its size in pixels.
 
     Returns None if the file can't be read.
     """

@@ -1,6 +1,6 @@
-"""The list of the context map: the blocks of a request, which the user can sort and group.
+"""The list of blocks on the context map page, which the user can sort and group.
 
-Marks and folds are kept here; the page with the list acts on the marked blocks.
+The list keeps the user's marks and folds; the page acts on the marked blocks.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ Listed: TypeAlias = "ListedBlock | ListedGroup"
 _Address = tuple[str, tuple[int, ...], str]
 
 HEAD = "prompt and tools"
-"""Name of the group of the request's head, that is, of the system prompt and the tool definitions.
-The group is shown even without grouping."""
+"""Name of the group that contains the system prompt and the tool definitions. The group is shown
+even if the list is not grouped."""
 
 REST = "not in a block (overhead)"
-"""Name of the last row, which is shown if the request's size differs from the sum of its blocks."""
+"""Name of the last row, which shows the difference between the request's size and the sum of its
+blocks. The row is shown only if there is a difference."""
 
 MIN_WIDTH_FOR_AGE = 64
-"""Minimum width, in cells, at which the age column is shown: the number of answers after the
-block."""
+"""Minimum width, in cells, at which the list has a column for age. The age of a block is the number
+of answers after it."""
 
 MIN_WIDTH_FOR_SHARE = 50
 """Minimum width, in cells, at which the columns for share and cache are shown."""
@@ -44,7 +45,7 @@ _STATE_STYLES = {"pinned": "accent", "masked": "warning", "dropped": "warning", 
 class SortOrder(StrEnum):
     """The orders in which the blocks can be listed.
 
-    The key for sorting switches to the next one.
+    The key for sorting goes through them in this order.
     """
 
     REQUEST = "request order"
@@ -53,7 +54,7 @@ class SortOrder(StrEnum):
 
 
 class Grouping(StrEnum):
-    """The ways in which blocks can be grouped. The key for grouping switches to the next one."""
+    """The ways of grouping blocks, in the order in which the key for grouping goes through them."""
 
     NONE = "none"
     KIND = "by kind"
@@ -63,16 +64,17 @@ class Grouping(StrEnum):
 
 @frozen
 class ListedBlock:
-    """A row for one block; ``place`` is the block's index in the request."""
+    """A row of the list that shows one block. ``place`` is the block's index in the request."""
 
     place: int
 
 
 @frozen
 class ListedGroup:
-    """The heading of a group of blocks; ``places`` are the blocks' indices in the request.
+    """The heading of a group of blocks in the list.
 
-    ``tokens`` is the sum of the blocks' tokens, and ``folded`` says whether the blocks are hidden.
+    ``places`` are the blocks' indices in the request. ``tokens`` is the sum of the blocks' tokens,
+    and ``folded`` says whether the blocks are hidden.
     """
 
     name: str
@@ -123,8 +125,8 @@ def _ungrouped(
 ) -> list[Listed]:
     """Return a row for each block in the order of ``places``, and a group for prompt and tools.
 
-    The group comes first in request order and last if sorted by age. If sorted by size, its place
-    depends on the sum of its tokens.
+    The group contains the system prompt and the tool definitions. It comes first in request order
+    and last if sorted by age. If sorted by size, its position depends on the sum of its tokens.
     """
     others = [place for place in places if not blocks[place].is_head]
     head = tuple(place for place in places if blocks[place].is_head)
@@ -153,7 +155,10 @@ def kind_name(block: ContextBlock) -> str:
 
 
 def _group_of(block: ContextBlock, grouping: Grouping) -> str:
-    """Return the name of a block's group: its kind, its file or its tool, as ``grouping`` says."""
+    """Return the name of the group that contains a block: its kind, file or tool.
+
+    Which of these it is depends on ``grouping``.
+    """
     if grouping is Grouping.KIND:
         return kind_name(block)
     if grouping is Grouping.FILE:
@@ -164,7 +169,7 @@ def _group_of(block: ContextBlock, grouping: Grouping) -> str:
 
 
 def bar(share: float, width: int) -> str:
-    """Return a bar of ``width`` cells as text, filled to ``share`` (0 to 1).
+    """Return a bar that is ``width`` cells long and filled to ``share`` (0 to 1), as text.
 
     If the share is above 0, at least an eighth of a cell is filled.
     """
@@ -174,7 +179,7 @@ def bar(share: float, width: int) -> str:
 
 
 class BlockList(LineList):
-    """Lists the blocks of a context map. Keys sort, group, fold and mark them."""
+    """Lists the blocks of a context map. The user can sort, group, fold and mark them by keys."""
 
     HEADED = True
     BINDINGS = [
@@ -193,7 +198,7 @@ class BlockList(LineList):
         self._new: frozenset[_Address] = frozenset()
         self._marked: set[_Address] = set()
         self._largest = 1
-        """Number of tokens that a full bar stands for: the size of the largest block or group."""
+        """Number of tokens for which a bar is full: the size of the largest block or group."""
 
     def show(self, shown: ContextMap, new: Iterable[ContextBlock] = ()) -> None:
         """List the blocks of a context map, with the blocks in ``new`` marked as new.
@@ -265,7 +270,7 @@ class BlockList(LineList):
 
     @property
     def marked_places(self) -> tuple[int, ...]:
-        """Indices of the marked blocks in the request."""
+        """Indices of the marked blocks in the request, in order."""
         places = []
         for place, block in enumerate(self._blocks):
             if block.address in self._marked:
@@ -274,7 +279,7 @@ class BlockList(LineList):
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Indices, in the request, of the blocks under the cursor; a group may contain several."""
+        """Indices in the request of the block under the cursor; of all blocks if it is a group."""
         row = self._at(self.cursor)
         if isinstance(row, ListedBlock):
             return (row.place,)
@@ -284,7 +289,7 @@ class BlockList(LineList):
 
     @property
     def block(self) -> ContextBlock | None:
-        """The block under the cursor; None if the cursor is on a group."""
+        """The block under the cursor; None if the cursor is on a group's heading."""
         row = self._at(self.cursor)
         if self.shown and isinstance(row, ListedBlock):
             return self.shown.blocks[row.place]
@@ -292,7 +297,7 @@ class BlockList(LineList):
 
     @property
     def group(self) -> ListedGroup | None:
-        """The group heading under the cursor; None if the cursor is on a block."""
+        """The group whose heading is under the cursor; None if the cursor is on a block."""
         row = self._at(self.cursor)
         if isinstance(row, ListedGroup):
             return row
@@ -420,9 +425,9 @@ class BlockList(LineList):
 
 
 def _label(block: ContextBlock) -> str:
-    """Return a block's label without the words that the name column already shows.
+    """Return a block's label without the words that the name column shows already.
 
-    These are the tool's name for a tool result, and the word “tool” for a tool schema.
+    These words are the tool's name for a tool result, and the word “tool” for a tool schema.
     """
     label = block.label
     if block.tool:

@@ -25,10 +25,10 @@ log = logging.getLogger(__name__)
 
 
 KEYS_SHOWN = 7
-"""Maximum number of keys that are listed after a question mark. More keys would require
-scrolling."""
+"""Maximum number of keys that are listed when the user types a question mark. With more keys, the
+list would have to scroll."""
 ARGUMENT_SHOWN = 60
-"""Maximum length, in characters, of the argument shown for a command."""
+"""Maximum length, in characters, of the description of a command's argument that is shown."""
 HELP = ".completion--help"
 MATCH = ".completion--match"
 
@@ -40,11 +40,14 @@ class CompletionPopup(Options, can_focus=False):
 
     @dataclass
     class Changed(Message):
-        """The list was opened or closed, or its candidates changed."""
+        """Posted when the list has been opened or closed, or its candidates have changed."""
 
     @dataclass
     class Picked(Message):
-        """The user clicked a candidate, or a single candidate was picked; ``choice`` returns it."""
+        """Posted when the user clicked a candidate, or a single candidate was picked.
+
+        ``choice`` returns the candidate.
+        """
 
     def __init__(
         self,
@@ -66,12 +69,13 @@ class CompletionPopup(Options, can_focus=False):
         """The word being completed; None if there is none."""
         self._candidates: list[Candidate] = []
         self._dismissed: tuple[int, int] | None = None
-        """Row and start column of the word whose list the user closed; None if there is none."""
+        """Row and start column of the word for which the user closed the list; None if there is
+        none."""
         self.display = False
 
     @property
     def choice(self) -> tuple[Token, Candidate] | None:
-        """The word being completed and the highlighted candidate; None if there is no candidate."""
+        """The word being completed, and the highlighted candidate; None if there is none."""
         if (
             self.token is None
             or not self.display
@@ -83,14 +87,14 @@ class CompletionPopup(Options, can_focus=False):
 
     @property
     def is_completing(self) -> bool:
-        """Whether the list completes a word, rather than showing the prompt's keys."""
+        """Whether the list shows completions of a word, rather than the prompt's keys."""
         return self.token is not None and self.token.kind != "keys"
 
     def follow(self, token: Token | None, *, picks_single: bool = False) -> None:
         """Offer candidates for the word ``token``, or close the list if it is None.
 
         Does nothing if the user has dismissed the list for this word. With ``picks_single``, a
-        candidate is picked at once if the sources find no other.
+        candidate is picked at once if it is the only one.
         """
         if token is None:
             self.token = self._dismissed = None
@@ -108,9 +112,9 @@ class CompletionPopup(Options, can_focus=False):
                 self._find(token, picks_single=picks_single)
 
     def argument_of(self, name: str) -> str:
-        """Return the argument of the command ``name``, cut at `ARGUMENT_SHOWN` characters.
+        """Return the description of the command's argument, cut at `ARGUMENT_SHOWN` characters.
 
-        Returns "" if there is no such command or the command takes no argument.
+        Returns "" if there is no command called ``name`` or the command takes no argument.
         """
         command = find(name, self._commands())
         if command is None:
@@ -118,7 +122,7 @@ class CompletionPopup(Options, can_focus=False):
         return one_line(command.argument, ARGUMENT_SHOWN)
 
     def complete(self, token: Token) -> None:
-        """Offer candidates for a word, even if its list was dismissed.
+        """Offer candidates for a word, even if the user has dismissed the list for this word.
 
         If the sources find only one candidate, it is picked at once.
         """
@@ -128,7 +132,7 @@ class CompletionPopup(Options, can_focus=False):
     def dismiss(self) -> None:
         """Close the list, and keep it closed while the user types the same word."""
         if self.token is not None and self.token.kind == "path":
-            # Tab opens this list explicitly, so it may open again for the same word.
+            # The user opens this list with Tab, so it may open again for the same word.
             self.follow(None)
             return
         if self.token is not None:
@@ -136,7 +140,7 @@ class CompletionPopup(Options, can_focus=False):
         self._close()
 
     def move(self, step: int) -> None:
-        """Move the highlight by ``step`` candidates, wrapping around at the ends."""
+        """Move the highlight by ``step`` candidates. At either end, continue at the other end."""
         if self._candidates:
             self.highlighted = ((self.highlighted or 0) + step) % len(self._candidates)
             self.has_moved = True
@@ -153,7 +157,7 @@ class CompletionPopup(Options, can_focus=False):
         candidates = merged(found)
         query = token.query
         if token != self.token or self._dismissed == (token.row, token.start):
-            return  # The user has typed more, or closed the list, in the meantime.
+            return  # In the meantime, the user has typed more or closed the list.
         if candidates or token.kind == "entry":
             self._offer(candidates)
             if picks_single and len(candidates) == 1:
@@ -168,7 +172,7 @@ class CompletionPopup(Options, can_focus=False):
             self._open()
 
     def _show_keys(self) -> None:
-        """Show the most useful keys as rows that can't be chosen."""
+        """Show the most useful keys instead of candidates, as rows that can't be chosen."""
         self._candidates = []
         shown = (*self._keys()[:KEYS_SHOWN], ("? enter", "all keys, commands and settings"))
         width = max(len(keys) for keys, _text in shown)

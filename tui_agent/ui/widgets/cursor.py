@@ -21,19 +21,20 @@ class CursorWidget(Widget):
 
     ALLOW_SELECT = False
     STYLE_PREFIX: ClassVar[str]
-    """Prefix of the names of the widget's component classes, without the ``--`` that follows it."""
+    """Prefix of the names of the widget's component classes, without the ``--`` after the
+    prefix."""
 
     cursor: var[int] = var(0, init=False)
 
     @dataclass
     class Highlighted(Message):
-        """The cursor moved, or the position under it has new content."""
+        """Posted when the cursor has moved, or the position under it has new content."""
 
         index: int
 
     @dataclass
     class Chosen(Message):
-        """The user chose a position with Enter or a double click."""
+        """Posted when the user chooses a position with Enter or a double click."""
 
         index: int
 
@@ -44,7 +45,7 @@ class CursorWidget(Widget):
 
     @property
     def page_step(self) -> int:
-        """Number of positions by which a key such as Page Down moves the cursor."""
+        """Number of positions by which keys such as Page Down move the cursor."""
         raise NotImplementedError
 
     def validate_cursor(self, cursor: int) -> int:
@@ -55,12 +56,15 @@ class CursorWidget(Widget):
         self.post_message(self.Highlighted(cursor))
 
     def draw_cursor(self, before: int) -> None:
-        """Redraw after the cursor left the position ``before``. By default, redraw everything."""
+        """Redraw after the cursor has left the position ``before``.
+
+        By default, redraws the whole widget.
+        """
         del before
         self.refresh()
 
     def put_cursor(self, place: int) -> None:
-        """Move the cursor to a position, and post `Highlighted` even if it was already there."""
+        """Move the cursor to a position; post `Highlighted` even if it was already there."""
         if self.validate_cursor(place) == self.cursor:
             self.post_message(self.Highlighted(self.cursor))
         self.cursor = place

@@ -1,10 +1,10 @@
 """Paints plain widgets (no border, tint or opacity) faster than Textual does, by caching lines.
 
-Textual computes the style of every line again in each frame; for large widgets this takes a quarter
-of the frame's time. If a line's strip is the same object as in the last frame, Textual also reuses
-the filtered and cropped strips made from that object.
+In each frame, Textual computes the style of every line again; for large widgets this takes a
+quarter of the frame's time. If a line's strip is the same object as in the last frame, Textual also
+reuses the filtered and cropped strips made from that object.
 
-Also contains `paint_now`, which draws a change without waiting for the next frame.
+The module also contains `paint_now`, which draws a change without waiting for the next frame.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 
 def plain_lines(widget: Widget, crop: Region, line: Callable[[int], Strip]) -> list[Strip] | None:
-    """Return the lines of a widget within ``crop``. ``line`` returns the line with a given number.
+    """Return the lines of a widget within ``crop``, faster than Textual would.
 
-    Returns None if the widget has a border, tint or opacity; Textual then has to draw it.
+    ``line`` returns the line with a given number. Returns None if the widget has a border, tint or
+    opacity, because only Textual can draw these.
     """
     if not _is_plain(widget):
         return None
@@ -42,9 +43,9 @@ def plain_lines(widget: Widget, crop: Region, line: Callable[[int], Strip]) -> l
 
 
 def empty_lines(widget: Widget, crop: Region) -> list[Strip] | None:
-    """Return blank lines in the widget's background color that fill ``crop``.
+    """Return blank lines that fill ``crop`` with the widget's background color.
 
-    Returns None if the widget has a border, tint or opacity; Textual then has to draw it.
+    Returns None if the widget has a border, tint or opacity, because only Textual can draw these.
     """
     if not _is_plain(widget):
         return None
@@ -65,15 +66,15 @@ def paint_now(widget: Widget) -> None:
 
 
 class BackgroundContainer(Container):
-    """A container with nothing but a background, which it draws faster than Textual's `Container`."""
+    """A container that only shows a background. It is drawn faster than Textual's `Container`."""
 
     def render_lines(self, crop: Region) -> list[Strip]:
         return empty_lines(self, crop) or super().render_lines(crop)
 
 
 def bar_lines(bar: "ScrollBar", crop: Region) -> list[Strip]:
-    """Return the lines of a scroll bar within ``crop``, with cached strips where possible."""
-    from textual.scrollbar import ScrollBarRender  # imported only when needed, as in Textual
+    """Return the lines of a scroll bar within ``crop``, reusing cached strips if possible."""
+    from textual.scrollbar import ScrollBarRender  # imported only when needed, as in Textual itself
 
     match bar.render():
         case (
@@ -82,7 +83,7 @@ def bar_lines(bar: "ScrollBar", crop: Region) -> list[Strip]:
             ) as drawn
         ) if (
             crop.bottom
-            <= bar.size.height  # During a layout, Textual may ask for more lines than the bar had before.
+            <= bar.size.height  # During a layout, Textual may ask for more lines than the bar has.
         ):
             look = drawn.virtual_size, drawn.window_size, drawn.position, drawn.thickness
             cells = drawn.render_bar(bar.size.height, *look, True, back, colour).segments  # noqa: FBT003

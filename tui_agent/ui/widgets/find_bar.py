@@ -28,7 +28,7 @@ KEYS = "n older  N newer  esc back"
 
 
 class FindBar(Horizontal, can_focus=True):
-    """The find bar, which takes the text to find and shows the matches one by one, newest first."""
+    """The find bar: takes the text to find, and steps through the matches, newest first."""
 
     BINDINGS = [
         hidden("escape", "end", "end the search"),
@@ -50,7 +50,8 @@ class FindBar(Horizontal, can_focus=True):
     ) -> None:
         """Create the find bar.
 
-        ``give_back`` is called when the search ends, with the widget that had the focus before.
+        ``give_back`` is called when the search ends. Its argument is the widget that had the focus
+        before.
         """
         super().__init__()
         self._give_back = give_back
@@ -78,7 +79,7 @@ class FindBar(Horizontal, can_focus=True):
         self.field.focus()
 
     def action_end(self) -> None:
-        """End the search, and give the focus back to the widget that had it before."""
+        """Close the find bar, and give the focus back to the widget that had it before."""
         self.display = False
         self.field.value = ""
         self.status.update("")
@@ -108,17 +109,21 @@ class FindBar(Horizontal, can_focus=True):
     async def _search(self, query: str) -> None:
         self._transcript.query_text = query
         found = await find_entries(self._controller, query)
-        if not self.display:  # The search was ended in the meantime.
+        if not self.display:  # In the meantime, the user has ended the search.
             return
         self._found = found
         self._at = 0
         self._show()
 
     def action_step(self, step: int) -> None:
-        """Go to the next older (1) or newer (-1) match. After the last match, start over."""
+        """Go to the next older match (``step`` 1) or newer match (``step`` -1).
+
+        After the last match, start over.
+        """
         if not self._found:
             return
-        # The lines may have moved, because the terminal was resized or a block was folded.
+        # The lines may have moved since the last step, because the terminal was resized or a block
+        # was folded.
         self._lines = self._transcript.lines_with(self._found[self._at], self.field.value.strip())
         self._line -= step
         if 0 <= self._line < len(self._lines):
@@ -128,7 +133,7 @@ class FindBar(Horizontal, can_focus=True):
         self._show(first=step < 0)
 
     def _show(self, *, first: bool = False) -> None:
-        """Go to the last matching line of the current entry, or, with ``first``, to the first one.
+        """Go to the last matching line of the current entry; with ``first``, to the first one.
 
         If no line contains the whole text, go to the entry. If there are no matches, show a
         message.

@@ -1,8 +1,8 @@
 """The widget above the prompt of an empty session: model, directory, recent sessions and hints.
 
-`FirstHints.greet` decides what is shown. This depends on the session (demo, empty, read-only) and on
-how many messages the user has sent in all sessions. On terminals with few rows, `render` leaves out
-parts.
+`FirstHints.greet` decides what the widget shows. This depends on the session (demo, empty,
+read-only) and on how many messages the user has sent in all sessions. On terminals with few rows,
+`render` leaves out parts.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from tui_agent.session.store import Store
 
 MAX_BEGINNER_MESSAGES = 5
-"""Number of sent messages from which on a user sees a single tip instead of the beginner's
-hints."""
+"""Number of sent messages from which on the user sees a single tip, instead of the hints for
+beginners."""
 MAX_SESSIONS = 3
 MAX_WRITTEN = 100
-"""Maximum count of the messages that the user has sent, in all sessions."""
+"""Maximum number of sent messages that are counted, over all sessions."""
 
 _BEGINNER_HINTS = {
     "mode": "plan first, change later",
@@ -54,10 +54,10 @@ _TIPS = (
     ("race", "runs several attempts at one task"),
     ("compact", "shows a summary before it replaces the history"),
 )
-"""Commands and their descriptions. A user who knows the basics sees one of them as a tip."""
+"""Commands and their descriptions. One of them is shown as a tip to a user who knows the basics."""
 
 MARGIN = (GLYPHS[Standing.SENT], "the model sees this block")
-"""The hint that explains the margin of the conversation."""
+"""A symbol in the margin of the conversation, and the hint that explains it."""
 
 
 ROOM_FOR_TITLE = 18
@@ -71,7 +71,7 @@ sessions."""
 
 @frozen
 class Recent:
-    """A recent session of the directory. ``age`` is a text such as ``2 h``."""
+    """A recent session in the same directory. ``age`` is a text such as ``2 h``."""
 
     id: str
     name: str
@@ -81,7 +81,7 @@ class Recent:
 class FirstHints(Widget, can_focus=True):
     """Shows how to begin, above the prompt of an empty session.
 
-    Tab moves the focus here; Enter or a number then opens a recent session.
+    Tab moves the focus to the recent sessions; Enter or a number then opens one of them.
     """
 
     ALLOW_SELECT = False
@@ -96,19 +96,19 @@ class FirstHints(Widget, can_focus=True):
 
     title: reactive[str] = reactive("", layout=True)
     facts: reactive[tuple[tuple[str, str], ...]] = reactive((), layout=True)
-    """Names and values of the model, the directory and the sandbox."""
+    """Names and values of the facts that are shown: the model, the directory and the sandbox."""
     recent: reactive[tuple[Recent, ...]] = reactive((), layout=True)
     lines: reactive[tuple[tuple[str, str], ...]] = reactive((), layout=True)
-    """The hints, each as a key and a description of what the key does."""
+    """The hints, each as a key and a text that says what the key does."""
 
     is_brief: reactive[bool] = reactive(default=False, layout=True)
-    """Whether to show only title and facts, because a question above the prompt needs the room."""
+    """Whether to show only the title and facts, to leave room for a question above the prompt."""
 
     is_demo = False
-    """Whether the session is an empty session of the demo."""
+    """Whether the hints are shown in an empty session of the demo."""
 
     class Chosen(Message):
-        """The user wants to open a recent session."""
+        """Posted when the user chooses a recent session to open."""
 
         def __init__(self, session_id: str) -> None:
             super().__init__()
@@ -145,7 +145,10 @@ class FirstHints(Widget, can_focus=True):
 
     @work(exclusive=True, group="first-facts")
     async def _show_facts(self, agent: Agent) -> None:
-        """Show model, directory and sandbox. The sandbox is examined in a thread, as this is slow."""
+        """Show the model, the directory and the sandbox.
+
+        Examining the sandbox is slow, so it is done in a thread.
+        """
         from tui_agent.app.status_commands import sandbox_words
 
         contained = await asyncio.to_thread(sandbox_words, agent)
@@ -168,7 +171,7 @@ class FirstHints(Widget, can_focus=True):
         )
 
     def _offer(self, commands: Sequence[Command], keymap: Mapping[str, str], messages: int) -> None:
-        """Show the beginner's hints, or one tip if the user has sent enough ``messages``.
+        """Show the hints for beginners, or one tip if the user has sent enough ``messages``.
 
         Commands without a key are left out. ``keymap`` contains the user's keys by action id.
         """

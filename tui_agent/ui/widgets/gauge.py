@@ -1,7 +1,7 @@
 """The gauge: one line that shows how full the context window is, as a bar and in numbers.
 
-The line also shows the state of the provider's cache, and a Compact button. The screen measures the
-context and passes a `GaugeReading`; this module only decides how to show it.
+The line also shows the state of the provider's prompt cache, and a Compact button. The screen
+measures the context and passes a `GaugeReading`; this module only decides how to show it.
 """
 
 from __future__ import annotations
@@ -45,29 +45,30 @@ GLYPHS = {
     "reserve": "╱",
     "tick": "│",
 }
-"""The character with which each part of the bar is drawn.
+"""The characters with which the parts of the gauge's bar are drawn.
 
-The parts can be told apart without color. A context status has the same character as in the margin
-of the conversation.
+They let the user tell the parts apart without color. A context status (such as pinned or cleared)
+has the same character as in the margin of the conversation.
 """
 
 FREED_SECONDS = 5.0
 """Seconds for which the gauge shows how many tokens were freed."""
 MIN_FREED = 200
-"""Minimum number of freed tokens that the gauge shows."""
+"""Minimum number of tokens freed by a change for which the gauge shows the number."""
 
 WARM_SECONDS = 60.0
-"""Seconds before the prompt cache expires at which the gauge begins to show the remaining time."""
+"""Remaining lifetime of the prompt cache, in seconds, below which the gauge shows that time."""
 LOW_CACHE_SHARE = 0.5
-"""The gauge shows which share of the last request came from the prompt cache if that share is below
-this (0 to 1)."""
+"""Share of the last request that came from the prompt cache (0 to 1), below which the gauge shows
+that share."""
 
 MIN_WIDTH_FOR_LABEL = 140
-"""Minimum width, in cells, at which “of the context” is added to the numbers."""
+"""Minimum width of the gauge, in cells, at which “of the context” is added to the numbers."""
 NUMBERS_WIDTH = 24
 """Number of cells reserved for the numbers, so that the bar's length doesn't depend on them."""
 EXTRAS_WIDTH = 28
-"""Number of cells reserved for the texts after the numbers."""
+"""Number of cells reserved for further texts after the numbers, such as the cost, so that the bar's
+length doesn't depend on them."""
 
 _SENT = style_of(Standing.SENT)
 
@@ -76,7 +77,8 @@ _WINDOW_NOTES = {
     "learnt": "window from the server",
     "config": "window from config",
 }
-"""Texts that say where the size of the context window comes from, by ``ContextSize.window_origin``."""
+"""Short notes that tell the user where the size of the context window comes from, by
+``ContextSize.window_origin``."""
 
 
 @frozen
@@ -93,10 +95,11 @@ class GaugeReading:
     cost: float | None = None
     warm_until: float | None = None
     shares: Mapping[Standing, int] = field(default_factory=dict)
-    """Tokens of the history by context status. The rest of the history is in context (``SENT``)."""
+    """Tokens of the history by context status (such as pinned or cleared). The rest of the history
+    is in context (``SENT``)."""
     pinged: float | None = None
-    """US dollars spent since the last answer on pings that keep the prompt cache warm. None if
-    there were no pings."""
+    """US dollars spent, since the last answer, on requests that only keep the prompt cache warm.
+    None if there were none."""
     has_summary: bool = False
     """Whether a prepared summary is ready for the next compaction."""
     can_compact: bool = False
@@ -106,8 +109,8 @@ class GaugeReading:
 def parts_of(size: ContextSize, shares: Mapping[Standing, int]) -> dict[Standing, int]:
     """Return the tokens of the history by context status, in the order in which the bar shows them.
 
-    ``shares`` are cut so that they don't exceed the size of the history. The rest of the history is
-    in context (``SENT``).
+    ``shares`` are reduced so that they don't exceed the size of the history. The rest of the
+    history is in context (``SENT``).
     """
     order = (Standing.SUMMARISED, Standing.CLEARED, Standing.PINNED)
     left = size.history
@@ -121,11 +124,12 @@ def parts_of(size: ContextSize, shares: Mapping[Standing, int]) -> dict[Standing
 def bar(
     size: ContextSize, width: int, shares: Mapping[Standing, int] = MappingProxyType({})
 ) -> list[tuple[str, int]]:
-    """Return the parts of a bar of ``width`` cells, from left to right, as (part, cells).
+    """Return the parts of the gauge's bar from left to right, each with its width in cells.
 
     A part that contains tokens has at least one cell, as long as the used part of the bar has room;
     ``SENT`` receives the cells that the others leave. The tick of the threshold replaces the cell
-    at its position. Returns an empty list if the window is unknown or ``width`` is less than 4.
+    at its position. Returns an empty list if the size of the context window is unknown or ``width``
+    is less than 4.
     """
     if not size.window or width < 4:
         return []
@@ -154,7 +158,7 @@ def bar(
 
 
 def level(size: ContextSize) -> str:
-    """Return how full the window is: “ok”, “warning” or “error”."""
+    """Return the level for showing how full the context window is: “ok”, “warning” or “error”."""
     if size.percent >= ERROR:
         return "error"
     if size.percent >= WARNING:
@@ -163,9 +167,10 @@ def level(size: ContextSize) -> str:
 
 
 def numbers(size: ContextSize) -> str:
-    """Return a size as text, such as ``~84.2k / 200k 42%``, or ``… / 200k`` if the size is unknown.
+    """Return the size of the context as text, such as ``~84.2k / 200k 42%``.
 
-    A mark precedes a percentage of at least `WARNING` or `ERROR`.
+    If the size is unknown, the text is like ``… / 200k``. A mark precedes a percentage of at least
+    `WARNING` or `ERROR`.
     """
     if not size.is_known:
         return f"… / {tokens(size.window)}"
@@ -175,7 +180,7 @@ def numbers(size: ContextSize) -> str:
 
 
 def extras(reading: GaugeReading, now: float) -> list[str]:
-    """Return the texts that follow the numbers, most important first.
+    """Return the texts that the gauge shows after the numbers, most important first.
 
     The prompt cache is mentioned only if it is about to expire, has expired, is kept warm by pings,
     or was hardly used by the last request. ``now`` is in seconds since the epoch.
@@ -204,7 +209,7 @@ def extras(reading: GaugeReading, now: float) -> list[str]:
 
 
 class Gauge(Widget):
-    """The line below the prompt that shows a `GaugeReading`.
+    """The line below the prompt that shows how full the context window is (see `GaugeReading`).
 
     A click on the line posts `Pressed`. A click on its button runs the command ``compact``.
     """
@@ -224,16 +229,18 @@ class Gauge(Widget):
     }
 
     reading: reactive[GaugeReading | None] = reactive(None)
-    """The reading that is shown; None before a session is open."""
+    """The reading that the gauge shows; None before a session is open."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         super().__init__()
         self._clock = clock
         self._cooling = Later(self, self._cooled)
         self._freed = 0, 0.0
-        """The number of freed tokens, and the time until which the gauge shows it."""
+        """The number of tokens that were freed, and the time until which the gauge shows that
+        number."""
         self.measured: GaugeReading | None = None
-        """The last reading passed to `measure`. It doesn't include an answer being streamed."""
+        """The last reading passed to `measure`. It doesn't count an answer that is still being
+        streamed."""
 
     def update_cache_time(self) -> None:
         """Redraw the remaining time of the prompt cache, and start the timer for the next minute.
@@ -248,8 +255,8 @@ class Gauge(Widget):
         """Show a reading that doesn't include an answer being streamed.
 
         If the next request has become smaller by at least `MIN_FREED` tokens, the difference is
-        shown for `FREED_SECONDS`. It isn't shown if the window has another size now, or if the
-        provider's count has only replaced an estimate.
+        shown for `FREED_SECONDS`. It isn't shown if the context window has another size now, or if
+        the provider's count has only replaced an estimate.
         """
         before = self.measured
         self.measured = reading
@@ -264,7 +271,7 @@ class Gauge(Widget):
         freed = before.size.total - reading.size.total
         if freed < 0:
             self._freed = 0, 0.0
-        # No tokens are freed if the provider's count only corrects an estimate.
+        # If the provider's count has only corrected an estimate, no tokens were freed.
         corrected = before.size.estimated and not reading.size.estimated
         if freed >= MIN_FREED and not corrected:
             self._freed = freed, self._clock() + FREED_SECONDS
@@ -283,11 +290,11 @@ class Gauge(Widget):
         self.post_message(self.Cooled())
 
     class Cooled(Message):
-        """The prompt cache is a minute closer to expiring, or has expired."""
+        """Posted when the prompt cache is a minute closer to its expiry, or has expired."""
 
     @dataclass
     class Pressed(Message):
-        """The user clicked the gauge, to see what fills the context window."""
+        """Posted when the user clicks the gauge, to see what fills the context window."""
 
     def render(self) -> Content:
         reading = self.reading
@@ -302,7 +309,8 @@ class Gauge(Widget):
             text += f"  −{tokens(freed)}"
         button = "[ Compact ]" if reading.can_compact and width >= 76 else ""
         room = width - (len(button) + 2 if button else 0)
-        # The bar's length depends only on the width, so that bars can be compared over time.
+        # The bar's length must depend only on the width, so that the user can compare bars over
+        # time.
         cells = min(72, max(room - NUMBERS_WIDTH - EXTRAS_WIDTH, min(12, room - NUMBERS_WIDTH)))
         room -= max(cells, 0) + 1 + len(text)
         shown: list[str] = []
@@ -320,7 +328,7 @@ class Gauge(Widget):
         for extra in reversed(shown):
             line += Content.styled(f"  {extra}", ".gauge--extras")
         if button:
-            # Put the button at the right edge, like the keys in the line below.
+            # Put the button at the right edge, where the line below has its keys, too.
             line = line.pad_right(width - line.cell_length - len(button))
             line += clickable(button, ".gauge--button", "screen.command('compact')")
         return line

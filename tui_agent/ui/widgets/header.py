@@ -9,7 +9,7 @@ from textual.widget import Widget
 from tui_agent.app.format import one_line
 
 MIN_TERMINAL_SIZE = Size(30, 8)
-"""Smallest terminal, in columns and rows, in which the screen is usable."""
+"""Minimum size of a usable terminal, in columns and rows."""
 
 
 class SessionHeader(Widget):
@@ -29,17 +29,18 @@ class SessionHeader(Widget):
     """Text after the title, such as “read only” or how to leave a subagent; "" for none."""
 
     cramped: reactive[bool] = reactive(default=False)
-    """Whether the terminal is smaller than `MIN_TERMINAL_SIZE`. If so, only that size is shown."""
+    """Whether the terminal is smaller than `MIN_TERMINAL_SIZE`. If so, the header shows only the
+    size that is needed."""
 
     def __init__(self, directory: str) -> None:
         super().__init__()
         self.set_reactive(SessionHeader.directory, directory)
 
     def render(self) -> Content:
-        """Return the content of the line.
+        """Return the content of the header line.
 
         If it doesn't fit, the start of the directory is cut first, then the end of the title. If
-        `cramped`, the line says only how large the terminal has to be.
+        `cramped`, the line only says how large the terminal has to be.
         """
         width = self.size.width
         if self.cramped:

@@ -1,6 +1,6 @@
 """`KeyLine`, the line of key hints at the bottom of a screen or dialog, and functions for hints.
 
-The status line uses the same functions to choose and draw its hints.
+The status line uses these functions, too, to choose and draw its hints.
 """
 
 import re
@@ -16,7 +16,7 @@ from textual.widget import Widget
 from tui_agent.ui.widgets.clickable import clickable
 
 Hint = tuple[str, str, str]
-"""A key hint: the key's name, a label, and the action that a click runs ("" if there is none)."""
+"""A key hint: the name of the key, a label, and the action that a click runs ("" for no action)."""
 
 _GAP: Final = 2
 _NAMES: Final = {
@@ -27,14 +27,15 @@ _NAMES: Final = {
     "↑": "up",
     "↓": "down",
 }
-"""Maps the names of keys in hints to Textual's names, for the keys whose names differ."""
+"""Textual's names of the keys in hints, for keys that hints name differently."""
 _PRESSABLE: Final = re.compile(
     r"[a-zA-Z]|(?:ctrl|shift|alt)\+\w+|f\d+|tab|space|enter|escape|up|down|slash|question_mark"
 )
 _ACTIONS: Final = {"←→ fold": "focused.toggle_branch"}
-"""Maps hints that name two keys to the action that a click on the hint runs."""
+"""The action that a click on a hint runs, for hints that name two keys, by the text of the hint."""
 _OBVIOUS: Final = "↑↓"
-"""The keys whose hint is left out first in a narrow line, because users try these keys anyway."""
+"""The keys whose hint is the first to be left out of a narrow line, because users try these keys
+anyway."""
 
 
 def read_hints(text: str) -> tuple[Hint, ...]:
@@ -75,7 +76,10 @@ def fit_hints(hints: Sequence[Hint], room: int, keep: int = 1) -> list[Hint]:
 
 
 def render_hints(hints: Sequence[Hint], style: str) -> Content:
-    """Return key hints as one line, drawn with the classes ``STYLE--key`` and ``STYLE--label``."""
+    """Return key hints as one line, in which keys and labels have different styles.
+
+    Their classes are ``STYLE--key`` and ``STYLE--label``.
+    """
     parts = []
     for key, label, action in hints:
         part = clickable(key, f".{style}--key", action)
@@ -99,7 +103,8 @@ class KeyLine(Widget):
     COMPONENT_CLASSES = {"key-line--key", "key-line--label"}
 
     hints: reactive[tuple[Hint, ...]] = reactive((), layout=True)
-    """The key hints, most important first. The hints that are always shown are at the end."""
+    """The key hints, most important first, except that hints that must always be shown are at the
+    end."""
 
     def __init__(
         self,
@@ -109,7 +114,7 @@ class KeyLine(Widget):
         id: str | None = None,  # noqa: A002 - as Textual calls it
         classes: str | None = None,
     ) -> None:
-        """Parse the hints in ``text`` with `read_hints`.
+        """Create the line with the hints in ``text``, which `read_hints` parses.
 
         The last ``keep`` hints are always shown.
         """

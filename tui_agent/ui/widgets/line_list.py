@@ -54,11 +54,12 @@ class LineList(CursorWidget, ScrollView, can_focus=True):
 
     STYLE_PREFIX = "line-list"
     HEADED = False
-    """Whether `heading` is shown in the top line, which doesn't scroll with the rows."""
+    """Whether the top line shows the `heading`, which doesn't scroll with the rows."""
     CURSOR: ClassVar[Literal["always", "focused", "never"]] = "always"
-    """When the cursor's row is highlighted: always, only while the list has the focus, or never.
+    """When the row under the cursor is highlighted: always, only while focused, or never.
 
-    If the value is ``never``, the list doesn't scroll to the cursor either.
+    If the value is ``focused``, it is highlighted while the list has the focus. If it is ``never``,
+    the list doesn't scroll to the cursor either.
     """
 
     COMPONENT_CLASSES = {f"line-list--{name}" for name in STYLES}
@@ -86,7 +87,7 @@ class LineList(CursorWidget, ScrollView, can_focus=True):
     Text beyond the width is cut off.
     """
     heading: Callable[[int], Sequence[StyledSpan]]
-    """A method that takes the width in cells and returns the heading's spans.
+    """A method that takes the width in cells and returns the spans of the heading.
 
     Required if `HEADED`.
     """
@@ -184,7 +185,7 @@ class LineList(CursorWidget, ScrollView, can_focus=True):
 
 
 def spread(left: Sequence[StyledSpan], right: Sequence[StyledSpan], width: int) -> list[StyledSpan]:
-    """Return the spans of a line that has ``left`` at its start and ``right`` at its end.
+    """Return the spans of a line with ``left`` at its start and ``right`` at its end.
 
     The line is ``width`` cells wide, and ``left`` is cut off where it would overlap ``right``. If
     ``right`` is empty, the line may be shorter.

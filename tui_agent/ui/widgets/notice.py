@@ -31,7 +31,7 @@ class NoticeLine(Widget):
     message: reactive[str] = reactive("", layout=True)
     severity: reactive[Severity] = reactive("information")
     remedy: reactive[Remedy | None] = reactive(None)
-    """What the user can do about the message: a key, its label, and the action for a click."""
+    """How the user can fix the problem: a key, its label, and the action that a click runs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,10 +59,9 @@ class NoticeLine(Widget):
         severity: Severity = "information",
         remedy: Remedy | None = None,
     ) -> None:
-        """Show a message in place of the current message, unless both are warnings.
+        """Show a message in place of the current message, or below it if both are warnings.
 
-        If both are warnings, the new one is added below the current ones, and only the last
-        `MAX_WARNINGS` are shown.
+        Of several warnings, only the last `MAX_WARNINGS` are shown.
         """
         if not (self.message and self.severity == severity == "warning"):
             self.say(message, severity, remedy)
@@ -73,7 +72,7 @@ class NoticeLine(Widget):
         self.message = "\n".join([*self.message.split("\n"), message][-MAX_WARNINGS:])
 
     def say_briefly(self, message: str) -> None:
-        """Show a message, and clear it after `BRIEF_SECONDS`."""
+        """Show a message, and remove it after `BRIEF_SECONDS`."""
         self.say(message)
         self._clearing.after(BRIEF_SECONDS)
 

@@ -13,7 +13,7 @@ class Options(OptionList):
 
     @property
     def enabled(self) -> list[int]:
-        """Indices of the enabled options."""
+        """Indices of the options that are not disabled."""
         return [place for place, option in enumerate(self.options) if not option.disabled]
 
     @property
@@ -23,7 +23,7 @@ class Options(OptionList):
         return None
 
     def on_click(self, event: Click) -> None:
-        """Ignore a click on a row that is still drawn although its option has been removed."""
+        """Ignore a click on a row that is still shown although its option has been removed."""
         if event.style.meta.get("option", 0) >= self.option_count:
             event.prevent_default()
 

@@ -1,4 +1,4 @@
-"""`PlainText`, a static widget that shows text literally, even if it looks like markup."""
+"""`PlainText`, a static widget that shows its text literally, even if it looks like markup."""
 
 from textual.content import Content
 from textual.visual import VisualType
@@ -18,7 +18,7 @@ class PlainText(Static):
         super().__init__(content, id=id, classes=classes, markup=False)
 
     def update(self, content: VisualType = "", *, layout: bool = True) -> None:
-        """Replace the text.
+        """Replace the displayed text.
 
         Does nothing if the widget already shows this string. The screen is laid out again only if
         the widget is visible.
