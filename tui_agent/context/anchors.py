@@ -43,7 +43,7 @@ REMEMBERED = 600
 the model."""
 
 _REMEMBERED_CHARS = 1_000_000
-"""Total length, in characters, of the texts whose facts are cached. It is enough for the texts of a
+"""Facts are cached for texts of this total length, in characters. That is enough for the texts of a
 few full context windows."""
 _LINE_CHARS = 160
 _COMMAND_CHARS = 120
@@ -113,7 +113,7 @@ class Anchor:
     score: float = field(default=0.0, compare=False)
 
     def encode(self) -> str:
-        """Return the anchor as one string, for ``SummaryDetails.remembered``."""
+        """Encode the anchor as one string, to be stored in ``SummaryDetails.remembered``."""
         return f"{self.kind} {self.weight:g} {self.seen} #{self.entry_id} {self.text}"
 
     @classmethod
@@ -265,7 +265,7 @@ class _Finder:
 
 
 def _remembering(function: Callable[[str], T]) -> Callable[[str], T]:
-    """Cache a function's results for the latest texts (``_REMEMBERED_CHARS`` characters in all)."""
+    """Cache a function's results for the latest ``_REMEMBERED_CHARS`` characters of texts."""
     known: OrderedDict[str, T] = OrderedDict()
     lock = Lock()
     room = _REMEMBERED_CHARS
@@ -298,7 +298,7 @@ def names_in(line: str) -> set[str]:
 
 @_remembering
 def _facts(text: str) -> tuple[tuple[AnchorKind, str], ...]:
-    """Return (kind, text) of each path, identifier, hash and number in a text, without duplicates.
+    """Return (kind, text) of each path, identifier, hash and number in a text, each only once.
 
     The results are cached, because entries never change and every plan examines all of them.
     """

@@ -7,8 +7,8 @@ from typing import Any
 from tui_agent.session.entries import AssistantEntry
 
 LONG_ARGUMENT_CHARS = 200
-"""Maximum number of characters that are kept of each string in the tool arguments of a cleared
-answer."""
+"""If an answer is cleared, at most this many characters of each string in its tool arguments are
+kept."""
 
 
 def parse_object(arguments: str) -> dict[str, Any] | None:
@@ -21,13 +21,13 @@ def parse_object(arguments: str) -> dict[str, Any] | None:
 
 
 def text_argument(arguments: str, name: str) -> str:
-    """Return an argument of a call as text; "" if it is missing or the arguments are unreadable."""
+    """Return an argument of a call as text; "" if it is missing or the call can't be parsed."""
     values = parse_object(arguments) or {}
     return str(values.get(name, ""))
 
 
 def strings_in(value: object) -> Iterator[str]:
-    """Yield all strings in a JSON value, including nested ones but not keys."""
+    """Yield all strings in a JSON value. Nested strings are included, but keys are not."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -39,7 +39,7 @@ def strings_in(value: object) -> Iterator[str]:
 
 
 def argument_texts(answer: AssistantEntry) -> list[str]:
-    """Return all strings in the arguments of an answer's calls; invalid JSON is skipped."""
+    """Return all strings in the arguments of an answer's calls. Invalid JSON is skipped."""
     found: list[str] = []
     for call in answer.tool_calls:
         found += strings_in(parse_object(call.arguments))

@@ -35,14 +35,14 @@ _SUMMARIES = ("compaction", "branch_summary")
 _SUMMARIES_SHARE = 0.5
 """Largest share of the summariser's input that earlier summaries on the branch may take."""
 _BEGINS_CHARS = 200
-"""Maximum characters of the excerpt from a branch's first message. It tells a summariser where the
-branch begins in the live conversation."""
+"""Maximum characters of the excerpt from the beginning of a branch. The excerpt tells a summariser
+where the branch begins in the live conversation."""
 _MIN_BLOCK_TOKENS = 200
-"""If at least this many tokens are free, a block of text that does not fit is cut; otherwise it is
-left out. If no other block was chosen, it is cut in any case."""
+"""If at least this many tokens are free, a block of text that does not fit is cut. Otherwise it is
+left out, unless no other block was chosen."""
 
 LoadEntries = Callable[[Sequence[int]], Sequence[Entry]]
-"""A function that returns the entries with the given ids."""
+"""Loads the entries with the given ids."""
 
 
 @frozen
@@ -73,7 +73,7 @@ class MovePlan:
 def plan_move(
     parting: Divergence, target: int | None, load: LoadEntries, *, continue_from_here: bool = False
 ) -> MovePlan:
-    """Plan a move to the entry ``target``; None means an empty conversation.
+    """Plan a move to the entry ``target``, or to an empty conversation if ``target`` is None.
 
     ``parting`` contains the entries of the old path (from the root of the tree to the current
     entry) that aren't on the target's path. If the target is a message that the user wrote, and
@@ -134,7 +134,11 @@ class BranchSummaryPlan:
     focus: str = ""
 
     def task(self, mode: InputMode = "serialised") -> SummaryTask:
-        """Return the summariser's task; in mode "live", the live conversation is tried first."""
+        """Return the summariser's task for this branch.
+
+        In mode "live", the model first summarises the live conversation, and the blocks of text are
+        used only if its answer is rejected.
+        """
         begins = next((cut_line(block, _BEGINS_CHARS) for block in self.blocks), "")
         return SummaryTask(
             "branch_summary", self.blocks, focus=self.focus, live=mode == "live", begins=begins
@@ -143,7 +147,7 @@ class BranchSummaryPlan:
 
 @frozen
 class BranchBudget:
-    """Token limits for a branch summary.
+    """The limits, in tokens, that apply to a branch summary.
 
     ``room`` is the limit for the summary's input, ``history`` the limit for the whole history.
     """
@@ -215,7 +219,7 @@ def branch_summary_entry(
 
 
 def _blocks(view: ContextView, settings: ContextSettings) -> list[tuple[bool, str]]:
-    """Return the text blocks of a view's entries, in order, as (is summary, text) pairs."""
+    """Return the entries of a view as text blocks, in order, in pairs of (is summary, text)."""
     blocks: list[tuple[bool, str]] = []
     for kind, group in groupby(
         view.entries, lambda entry: entry.kind if entry.kind in _SUMMARIES else ""
@@ -234,7 +238,7 @@ def _blocks(view: ContextView, settings: ContextSettings) -> list[tuple[bool, st
 def _newest_within(
     blocks: Sequence[tuple[bool, str]], room: int, count: CountText
 ) -> dict[int, str]:
-    """Return the text of the blocks that fit into ``room`` tokens, by the block's index.
+    """Return the text of each block that fits into ``room`` tokens, by the block's index.
 
     Summaries are chosen first and may take at most ``_SUMMARIES_SHARE`` of ``room``; messages are
     chosen after them. Both are chosen from the newest to the oldest. The first summary that does

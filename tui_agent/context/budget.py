@@ -54,31 +54,31 @@ MIN_SHARE = 1 / 3
 by a factor of about 2."""
 
 SLACK_BELOW = 200
-"""How many tokens a report may be below ``MIN_SHARE`` of the estimate, because the overhead of a
+"""A report may be this many tokens below ``MIN_SHARE`` of the estimate, because the overhead of a
 small request is only guessed."""
 
 MAX_SHARE = 5.0
-"""Highest believable ratio of reported to estimated tokens; gateways that add prompts raise the
-ratio."""
+"""Highest believable ratio of reported to estimated tokens. The ratio is high behind gateways that
+add their own prompts."""
 
 SLACK_ABOVE = 2_000
-"""How many tokens a provider's report may be above ``MAX_SHARE`` times the estimate."""
+"""A report may be this many tokens above ``MAX_SHARE`` times the estimate."""
 
 SUSPECT_SHARE = 1.25
 """Ratio of reported to estimated tokens above which a report is compared with earlier ones (see
 ``is_stale``)."""
 
 NOTICED_SHARE = 1 / 3
-"""If a request is much smaller than an earlier one, the size that the provider reports for it must
-have fallen by at least this share of the difference; otherwise, the report is stale."""
+"""If a request is much smaller than an earlier one, its reported size must have fallen, too. If the
+report fell by less than this share of the difference, it is stale."""
 
 SMALLEST_CUT = 1_000
-"""Smallest size reported by a provider, in tokens, that can mean that the server cut the request to
-its window. A smaller report is a miscount."""
+"""A report of at least this many tokens may mean that the server cut the request to its window. A
+smaller report is a miscount."""
 
 _SAME_SIZE = 0.01
-"""Equal reports for two requests are believed if the requests' estimates differ by at most this
-share."""
+"""If two requests have the same reported size, the reports are believed only if the estimates of
+the requests differ by at most this share."""
 
 PLACEHOLDER_TOKENS = 40
 """Number of tokens assumed for the placeholder of a cleared entry."""
@@ -88,10 +88,10 @@ _BYTES_PER_TOKEN = 3
 free at least as many tokens as they promise."""
 
 CountEntry = Callable[[Entry], int]
-"""A function that returns the number of tokens of an entry that is sent whole."""
+"""Counts the tokens of an entry as if it were sent whole."""
 
 stored_tokens: CountEntry = attrgetter("tokens")
-"""A function that returns the number of tokens that is stored with an entry."""
+"""Returns the token count that is stored with an entry."""
 
 _SECTION = LazyPattern(r"<([a-z][\w-]*)((?:\s[^<>]*)?)>\n?(.*?)</\1>", re.DOTALL)
 _PATH = LazyPattern(r'(?:path|name|file)="([^"]*)"')
@@ -122,7 +122,7 @@ class ModelLimits:
 
 @frozen
 class ContextSize:
-    """The size of the next request, and the context window that it has to fit, in tokens.
+    """The size of the next request in tokens, and the window that the request has to fit into.
 
     ``total`` is ``fixed`` (the system prompt and the tool definitions) plus ``history``.
     ``exact_until`` is the id of the answer whose reported usage the total is based on, None if the
@@ -166,7 +166,7 @@ class ContextSize:
 
     @property
     def budget(self) -> int:
-        """The history budget H: the tokens that history may take before it is compacted."""
+        """The history budget H: the number of tokens above which the history is compacted."""
         return max(0, self.limit - self.fixed)
 
 
@@ -189,7 +189,7 @@ class SwitchAhead:
 
 @frozen
 class FixedPart:
-    """One part of a request's fixed part: a system block, a section of one, or a tool.
+    """A part of what every request contains: a system block, a section of one, or a tool.
 
     ``tool`` is the tool's name, None for text.
     """
@@ -220,7 +220,7 @@ class Overhead:
 
 
 def within(limits: ModelLimits, settings: ContextSettings) -> ModelLimits:
-    """Return ``limits`` with the window from the settings, if that window is smaller."""
+    """Return ``limits``, with the window from the settings if that window is smaller."""
     own = settings.for_model(limits.model).window
     if own is None or own >= limits.window:
         return limits
@@ -240,9 +240,9 @@ def threshold(limits: ModelLimits, settings: ContextSettings) -> int | None:
 
 
 class Weights:
-    """Counts the entries of one view exactly as they are sent to a model, in uncorrected tokens.
+    """Counts the tokens of each entry of a view, exactly as the entry is sent to a model.
 
-    `TokenCounter` explains "uncorrected".
+    The counts are uncorrected; `TokenCounter` explains what that means.
     """
 
     def __init__(self, view: ContextView, counter: TokenCounter, asked: ModelTraits) -> None:
@@ -257,7 +257,7 @@ class Weights:
         return REQUEST_TOKENS + (self._counter.stored(system) if system else 0)
 
     def all(self) -> Iterator[tuple[Entry, int]]:
-        """Yield (entry, tokens) for each entry of the view that is sent, in the request's order."""
+        """Yield (entry, tokens) for each entry that the view sends, in the order of the request."""
         compaction = self._view.compaction
         if compaction is None:
             entries = self._view.entries
@@ -268,7 +268,7 @@ class Weights:
                 yield entry, tokens
 
     def of(self, entry: Entry) -> int:
-        """Return the tokens that an entry of the view adds to the request, 0 if it is not sent.
+        """Return how many tokens an entry of the view adds to the request; 0 if it is not sent.
 
         The tokens of an answer include the placeholders for its calls that have no result.
         """
@@ -374,7 +374,7 @@ def estimate_path(
     total = sum(tokens for _, tokens in weights.all())
     answer = place_of_newest(path, AssistantEntry)
     compaction = place_of_newest(path, CompactionEntry)
-    # A call before the compaction may receive its result after it.
+    # A call before the compaction may still receive its result after the compaction.
     cut: int | None = answer or 0
     if compaction is not None and (answer is None or answer < compaction):
         cut = None
@@ -391,7 +391,7 @@ def estimate_path(
 
 
 def _only_grew(path: Sequence[Entry], before: PathMark) -> bool:
-    """Return True if a path continues an earlier path and only appends to its request."""
+    """Return True if a path only adds to an earlier path, and only appends to its request."""
     if not before.begins(path):
         return False
     return not any(entry.breaks_prefix for entry in path[before.length :])
@@ -435,7 +435,7 @@ class Meter:
     _estimate: Estimate | None = field(default=None, init=False)
     _head: tuple[SystemEntry, int] | None = field(default=None, init=False)
     _barren: PathMark = field(default=PathMark(), init=False)
-    """Marks a path without a usable report, so that the path isn't searched again."""
+    """Says that a path has no usable report, so that the path isn't searched again."""
 
     def measure(self, path: Sequence[Entry]) -> ContextSize:
         """Return the size of the next request of a path.
@@ -462,7 +462,7 @@ class Meter:
             reported, says_all = reported_tokens(path[reported_at], self.counter)
             total = reported + self.counter.calibrated(appended)
             exact_until = path[reported_at].id
-            # The report of an imported answer includes another program's head.
+            # An imported answer's report counts the head that another program sent, not this head.
             head = newest(path[: min(reported_at, _HEAD_AMONG)], SystemEntry)
             is_ours = head is not None and head.id > 0
             estimated = appended > 0 or not says_all or not is_ours
@@ -479,13 +479,13 @@ class Meter:
         )
 
     def counted(self, path: Sequence[Entry]) -> int:
-        """Return the uncorrected tokens of the whole request, without the provider's reports."""
+        """Estimate the whole request in uncorrected tokens, without the provider's reports."""
         asked = self.limits.asked
         self._estimate = estimate_path(path, self.counter, asked, self._estimate)
         return self._estimate.total
 
     def adopt(self, counter: TokenCounter) -> bool:
-        """Use ``counter`` from now on and return True, if only its calibration may differ.
+        """Replace the counter by ``counter`` and return True, if at most their calibrations differ.
 
         If it differs from the present counter in anything else, change nothing and return False.
         """
@@ -525,8 +525,8 @@ def place_of_report(path: Sequence[Entry], model: str, start: int = 0) -> int | 
 def newest_report(path: Sequence[Entry]) -> AssistantEntry | None:
     """Return the path's newest answer; None if its report isn't usable or a compaction follows it.
 
-    Unlike with `place_of_report`, the answer may come from any model, and earlier parts of the
-    request may have changed since.
+    Unlike `place_of_report`, this function accepts an answer of any model, even if earlier parts of
+    the request have changed since.
     """
     at = place_of_newest(path, AssistantEntry, CompactionEntry)
     if at is None:
@@ -538,7 +538,7 @@ def newest_report(path: Sequence[Entry]) -> AssistantEntry | None:
 
 
 def _tells_size(path: Sequence[Entry], at: int) -> bool:
-    """Return True if the entry at an index is an answer whose reported size can be trusted."""
+    """Return True if the entry at an index is an answer whose reported size can be believed."""
     answer = path[at]
     if not isinstance(answer, AssistantEntry) or answer.usage is None:
         return False
@@ -595,7 +595,7 @@ class Report(StrEnum):
     """The report has too few tokens, but at least `SMALLEST_CUT`. The server seems to have cut the
     request to a smaller window."""
     TOO_FEW = "too_few"
-    """The report has even fewer than `SMALLEST_CUT` tokens, so it is a miscount."""
+    """The report has fewer than `SMALLEST_CUT` tokens, so the server must have miscounted."""
     TOO_MANY = "too_many"
 
 
@@ -619,7 +619,7 @@ def judge_report(usage: Reported | None, estimate: int) -> Report:
 
 
 def is_stale(answer: AssistantEntry, before: AssistantEntry) -> bool:
-    """Return True if a report hardly fell although the request is much smaller than an earlier one.
+    """Return True if a report is hardly smaller than the report of an earlier, much larger request.
 
     ``before`` is the earlier request's answer. Some servers report all tokens of a session, or the
     same number every time; believing them would cause one compaction after another.
@@ -673,9 +673,9 @@ class ViewWeights:
         self._answered = view.answered()
 
     def of(self, entry: Entry) -> int:
-        """Return the estimated tokens of an entry as the view sends it, 0 if it is not sent.
+        """Return the estimated tokens of an entry as the view sends it.
 
-        For a compaction, 0 is returned, too.
+        The result is 0 for an entry that is not sent, and for a compaction.
         """
         if not entry.is_sent or entry.kind == "compaction" or not self.is_paired(entry):
             return 0
@@ -692,7 +692,7 @@ class ViewWeights:
         return min(self._count(entry), PLACEHOLDER_TOKENS + note + self._left(entry, state))
 
     def _left(self, entry: Entry, state: EntryState) -> int:
-        """Return the estimated tokens of the part of an entry's text that a prune left."""
+        """Estimate the tokens that a prune left of an entry's text."""
         match entry:
             case UserEntry() if state is EntryState.PRUNED:
                 most = self.view.kept_chars.get(entry.id)
@@ -705,16 +705,19 @@ class ViewWeights:
                 return 0
 
     def all(self) -> list[int]:
-        """Return the tokens of each entry of the view, in order."""
+        """Return the tokens of all entries of the view, in the view's order."""
         return [self.of(entry) for entry in self.view.entries]
 
     def is_paired(self, entry: Entry) -> bool:
-        """Return False for a tool result without its call, which is never sent; otherwise True."""
+        """Return False if an entry is a tool result without its call, which is never sent.
+
+        For all other entries, the function returns True.
+        """
         return not isinstance(entry, ToolResultEntry) or entry.id in self._answered
 
 
 def too_large(entries: Sequence[Entry], tokens: Sequence[int], most: int) -> str:
-    """Return a sentence that names the largest entry if it exceeds ``most`` tokens; else ""."""
+    """Return a sentence about the largest entry if it exceeds ``most`` tokens; otherwise ""."""
     largest = max(range(len(entries)), key=tokens.__getitem__, default=None)
     if largest is None or tokens[largest] <= most:
         return ""
@@ -726,7 +729,7 @@ def too_large(entries: Sequence[Entry], tokens: Sequence[int], most: int) -> str
 
 
 def long_share(entry: AssistantEntry, keep_chars: int, *, words: bool = False) -> float:
-    """Return the share of an answer (0 to 1) that cutting its long tool arguments frees.
+    """Return the share of an answer (0 to 1) that is freed by cutting its long tool arguments.
 
     Every text in the arguments that is more than a quarter longer than ``keep_chars`` characters is
     cut to that length. With ``words``, so is the answer's own text.
@@ -744,7 +747,7 @@ def long_share(entry: AssistantEntry, keep_chars: int, *, words: bool = False) -
 def overhead(
     system: SystemEntry, limits: ModelLimits, settings: ContextSettings, counter: TokenCounter
 ) -> Overhead:
-    """Return the tokens that the system prompt and tools take, and the budget that they leave."""
+    """Return the tokens of the system prompt and the tools, and the budget that they leave."""
     limits = within(limits, settings)
     tokens = counter.calibrated(counter.head(system))
     at = threshold(limits, settings)
@@ -760,7 +763,10 @@ def overhead(
 
 
 def overhead_parts(parts: Sequence[FixedPart]) -> tuple[tuple[str, int], ...]:
-    """Return (label, tokens) for each part of the head; all tools are one part, "tools", at end."""
+    """Return (label, tokens) for each part of the head. All tools together are one part.
+
+    The part with the tools is the last one and is labelled "tools".
+    """
     named: list[tuple[str, int]] = []
     tools = 0
     for part in parts:

@@ -1,4 +1,4 @@
-"""Predicts the provider's prompt cache: whether it is warm, what is cached, and why a prefix broke.
+"""Predicts whether the provider has a request cached, what it has cached, and why a cache broke.
 
 This module also decides which cache lifetime a request asks for (`cache_ttl`), and whether a
 request missed the cache (`missed_tokens`). ``agent.context_keeper`` remembers sent requests and
@@ -23,39 +23,39 @@ from tui_agent.session.records import Reported
 
 _FIVE_MINUTES = 300
 _HOUR = 3_600
-"""The cache lifetimes that a request can ask for, in seconds. Each use of the cache restarts the
-lifetime."""
+"""The cache lifetimes that a request can ask for, in seconds. A lifetime begins again each time the
+cache is used."""
 _READ = 0.1
 _WRITE = 1.25
 _HOUR_WRITE = 2.0
 """Prices of a token that is read from the cache, cached for five minutes, or cached for an hour,
 relative to the price of an uncached token (platform.claude.com/docs, "Prompt caching")."""
 _SENT = attrgetter("role", "content", "tool_calls", "call_id", "reasoning")
-"""A function that returns the fields of a message that are sent to a provider."""
+"""Returns the fields of a message that are sent to a provider."""
 _REQUESTS = 200
 """Number of newest requests that are compared to find the cheaper cache lifetime."""
 
 MISSED_SHARE = 0.5
-"""A request counts as a cache miss only if at least this share of the cached tokens was read again,
-because providers round numbers and drop a few tokens."""
+"""A request counts as a cache miss only if at least this share of the cached tokens was not read
+from the cache, because providers round numbers and drop a few tokens."""
 
 MISSED_LEAST = 2_000
-"""A request counts as a cache miss only if at least this many tokens were read again, because
-providers don't cache shorter prefixes."""
+"""A request counts as a cache miss only if at least this many tokens were not read from the cache,
+because providers don't cache shorter prefixes."""
 
 
 class BreakCause(StrEnum):
-    """The reason why a request did not continue the cached request before it."""
+    """The reason why a request did not continue the request that the provider had cached."""
 
     MODEL = "model"
-    """The model changed; the new model has no cache of this conversation."""
+    """The model changed, and the new model has no cache of this conversation."""
     EFFORT = "effort"
     """The effort changed. OpenAI and Anthropic have a separate cache for each level. The request's
     text is the same, so ``prefix_break`` never returns this cause."""
     TOOLS = "tools"
     """The tool definitions changed. They precede everything else in a request."""
     HEAD = "head"
-    """The system message or the opening message changed."""
+    """The system message or the opening message changed. Every request begins with these."""
     COMPACTION = "compaction"
     PRUNE = "prune"
     EDIT = "edit"
@@ -63,16 +63,16 @@ class BreakCause(StrEnum):
     RESULT = "result"
     """The result of a tool call replaced its placeholder."""
     MOVED = "moved"
-    """The conversation continues from another entry of the session tree."""
+    """The user moved to another entry of the session tree and continued from there."""
     COLD = "cold"
-    """The cached request had expired."""
+    """The earlier request was no longer cached, because its lifetime had expired."""
     UNKNOWN = "unknown"
     """No entry on the path explains the break. This means that the program has a defect."""
 
 
 @frozen
 class PrefixBreak:
-    """The first place where a request differs from an earlier one.
+    """The first place at which a request differs from an earlier request.
 
     ``part`` and ``index`` say which tool or message differs; with the part "model", ``index`` is 0.
     If the new request only lacks the earlier request's last tools or messages, ``index`` is the
@@ -90,7 +90,7 @@ class PrefixBreak:
 
 @frozen
 class CacheState:
-    """Whether the provider still has the last request cached, and for how many more seconds."""
+    """Whether the provider still has the last request cached, and for how many seconds more."""
 
     warm: bool
     seconds_left: int
@@ -112,7 +112,7 @@ class CacheMiss:
 
     @property
     def missed(self) -> int:
-        """Number of tokens that were read again although they should have been cached."""
+        """Number of tokens that should have been read from the cache, but were not."""
         return self.expected - self.read
 
 
@@ -121,7 +121,7 @@ CAUSE_OF_KIND = {
     "prune": BreakCause.PRUNE,
     "context_edit": BreakCause.EDIT,
 }
-"""The cause of a cache break, by the kind of the entry that changed earlier entries."""
+"""The cause of a cache break for each kind of entry that changes earlier entries."""
 
 
 def prefix_break(
@@ -131,7 +131,7 @@ def prefix_break(
     *,
     moved: bool = False,
 ) -> PrefixBreak | None:
-    """Return where and why ``new`` does not continue ``previous``, None if it does.
+    """Return where and why ``new`` stops continuing ``previous``; None if it continues to the end.
 
     ``appended`` are the entries of the new request's path that the earlier path did not have,
     oldest first. ``moved`` says that the earlier path contained entries that the new one does not
@@ -155,7 +155,7 @@ def prefix_break(
 def cached_origins(
     previous: ModelRequest | None, new: ModelRequest, state: CacheState
 ) -> frozenset[int]:
-    """Return the ids of the entries whose messages in ``new`` should be in the provider's cache.
+    """Return the ids of the entries that the provider should have cached when it receives ``new``.
 
     ``previous`` is the request that was sent before, None if there is none.
     """
@@ -221,7 +221,7 @@ def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = 
 
 @frozen
 class _Sent:
-    """A sent request: the time in milliseconds since the epoch, the model, and the tokens."""
+    """A sent request: the time in milliseconds since the epoch, the model and the tokens."""
 
     at: int
     model: str
@@ -229,7 +229,7 @@ class _Sent:
 
 
 def _price(sent: Sequence[_Sent], kept_seconds: int, write: float) -> float:
-    """Return the price of the requests if each is cached for ``kept_seconds``.
+    """Return what the requests would have cost if each had been cached for ``kept_seconds``.
 
     The unit is the price of an uncached token; ``write`` is the price of writing one token to the
     cache.
@@ -258,7 +258,7 @@ def ever_cached(path: Sequence[Entry], model: str) -> bool:
 
 
 def missed_tokens(before: Reported | None, now: Reported | None) -> tuple[int, int] | None:
-    """Return how many tokens a request expected from the cache, and how many it read from it.
+    """Return how many tokens of a request should have come from the cache, and how many did.
 
     ``before`` is the usage reported for the previous request, ``now`` for the request itself; each
     is None if the provider didn't report it. Returns None if one of them is missing, or if the
@@ -292,7 +292,7 @@ def _first_difference(
 def _cause(
     previous: ModelRequest, new: ModelRequest, found: tuple[str, int], newest: Mapping[str, int]
 ) -> tuple[BreakCause, int | None]:
-    """Return the cause of a difference, and the id of the entry that explains it (None if unknown).
+    """Return the cause of a difference, and the id of the entry that caused it (None if unknown).
 
     ``newest`` contains the id of the newest appended entry of each kind.
     """

@@ -15,8 +15,8 @@ from tui_agent.session.counting import Count
 TEXT = "text"
 """Class of ASCII tokens: letters, signs, spaces, and numbers as counted by o200k_base."""
 DIGITS = "digits"
-"""Class of the second and third digit in each token of digits. It is needed because o200k_base puts
-up to three digits into one token, and many tokenizers only one."""
+"""Class of the second and third digit in each token of digits. Counting them separately is needed
+because o200k_base puts up to three digits into one token, and many tokenizers only one."""
 ALPHABETS = "alphabets"
 INDIC = "indic"
 CJK = "cjk"
@@ -72,20 +72,20 @@ _FAMILY_NAMES = (
 
 _ROUGH_PER_CHAR = {ALPHABETS: 0.4, INDIC: 0.4, CJK: 0.7, SIGNS: 0.7}
 _ROUGH_ASCII_CHARS = 3.6
-"""Number of ASCII characters per token in prose and code."""
+"""Number of ASCII characters that are assumed for a token of prose or code."""
 
 PLAUSIBLE_RANGE = (0.25, 5.0)
 """Lowest and highest ratio of reported to estimated tokens from which the calibration learns."""
 SIZE_RANGE = (0.0, 8.0)
-"""Lowest and highest number of the model's own tokens per counted token that the calibration can
-learn for a class of characters."""
+"""Lowest and highest ratio that the calibration can learn for a class of characters, in the model's
+own tokens per counted token."""
 LEAST_TO_LEARN = 200
 """Smallest request, in tokens, that the calibration learns from. The overhead of a request is only
 guessed, and it is too large a part of a smaller request."""
 
 
 def characters_of(text: str) -> dict[str, int]:
-    """Count a text's characters outside ASCII by class; classes without characters are omitted."""
+    """Count a text's non-ASCII characters by class. Classes without characters are left out."""
     if text.isascii():
         return {}
     marks = text.encode("utf-8", "replace").translate(_FIRST_BYTES)
@@ -97,10 +97,10 @@ def characters_of(text: str) -> dict[str, int]:
 
 
 def count_of(tokens: int, outside: int, text: str) -> int:
-    """Return ``tokens``, the number of tokens of a text, as a `Count` by class of characters.
+    """Divide the tokens of a text among the classes of its characters, and return the `Count`.
 
-    If all tokens are of the class TEXT, the number is returned unchanged. ``outside`` is how many
-    of the tokens have bytes outside ASCII.
+    ``tokens`` is the number of tokens of the whole text. If all of them are of the class TEXT, this
+    number is returned unchanged. ``outside`` is how many of the tokens have bytes outside ASCII.
     """
     packed = sum(len(number) - 1 for number in _NUMBERS.findall(text))
     if not outside and not packed:
@@ -136,7 +136,7 @@ class Calibration:
     learnt: Mapping[str, float] = field(default_factory=dict)
 
     def size(self, name: str) -> float:
-        """Return how many of the model's tokens a counted token of the class ``name`` makes."""
+        """Return the number of the model's tokens per counted token of the class ``name``."""
         return self.learnt.get(name, _SIZES[self.family][name])
 
     def apply(self, counted: int) -> float:
@@ -182,7 +182,7 @@ def _classes(counted: int) -> dict[str, int]:
 
 
 def first_calibration(model: str) -> Calibration:
-    """Return the calibration for a model's name, before anything is learnt about the model."""
+    """Return the calibration that a model starts with, before anything is learnt about it."""
     name = model.lower()
     family = next((family for pattern, family in _FAMILY_NAMES if pattern.search(name)), "")
     return Calibration(family or ("" if _OWN_ENCODING.search(name) else "other"))

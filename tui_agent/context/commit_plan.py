@@ -44,26 +44,27 @@ from tui_agent.session.entries import CompactionEntry, Entry
 from tui_agent.session.path_queries import newest_sent
 
 SizeOf = Callable[[Sequence[Entry]], int]
-"""A function that returns the tokens of a path's history as it would be sent."""
+"""Counts the tokens that a path's history would have in a request."""
 
 _PRUNED = "cleared kept outputs"
-"""Name of the measure that turns kept outputs into placeholders, shown to the user."""
+"""Name, shown to the user, of the measure that replaces kept outputs with placeholders."""
 _CUT_OUTPUTS = "cut kept outputs"
-"""Name of the measure that shortens long kept outputs, shown to the user."""
+"""Name, shown to the user, of the measure that shortens long kept outputs."""
 MIN_TAIL_TOKENS = 500
-"""To keep fewer messages, the kept part is halved until it has this many tokens. After that, whole
-turns are dropped."""
+"""To keep fewer messages, the kept part is halved as long as it still has at least this many tokens.
+After that, whole turns are dropped."""
 LEAST_ANSWER = 1_024
 """Tokens of the window that stay free for an answer even if everything has to be cut."""
 _TOO_LITTLE = (
     "Compacting would free too little, so it was refused. For more room, clear or hide entries in "
     "/context, or switch to a model with a larger window with /model."
 )
-"""Advice to the user if a compaction was refused and no single entry is the reason."""
+"""Advice to the user if a compaction was refused and no single entry is to blame."""
 _CHARS_PER_TOKEN = 4
 """Characters per token assumed to convert ``result_chars`` and ``argument_chars`` to tokens."""
 _HARDER = (1.0, 0.8, 0.6, 0.4, 0.25, 0.1, 0.0)
-"""Factors for the length that texts are cut to, tried in turn until the request fits."""
+"""Factors by which the length that texts are cut to is multiplied. They are tried in turn until the
+request fits."""
 
 
 @frozen
@@ -82,7 +83,7 @@ class Commit:
 
 @frozen
 class Measures:
-    """The functions that count the tokens of whole paths as sent, of texts, and of single entries.
+    """Functions that count the tokens of a whole path as sent, of a text, and of one entry.
 
     ``templates`` are the templates of the request, None for the default templates.
     """
@@ -103,7 +104,7 @@ class _Rung:
     hard: bool = False
 
     def entries(self) -> tuple[Entry, ...]:
-        """Return the entries to append.
+        """Return the entries that the commit appends to the session.
 
         The compaction is the last one, because a path that ends in a compaction is not compacted
         again.
@@ -178,7 +179,7 @@ def plan_cuts(
     size: ContextSize,
     trigger: Trigger = "threshold",
 ) -> Commit | Refusal:
-    """Return a commit of prunes and cuts alone, for a path with nothing to summarise.
+    """Return a commit that only prunes and cuts, for a path with nothing to summarise.
 
     The prunes that ``refusal`` offers are tried first. If they aren't enough and the work would
     stop otherwise, texts are cut in the middle. Returns ``refusal`` if nothing makes enough room,
@@ -237,7 +238,7 @@ def _first_that_fits(
 
 
 def provisional(path: Sequence[Entry], entries: Sequence[Entry]) -> list[Entry]:
-    """Return a path with ``entries`` appended, numbered after the path's greatest id."""
+    """Return a path with ``entries`` appended; their ids follow the path's greatest id."""
     newest = max((entry.id for entry in path), default=0)
     parent = path[-1].id if path else None
     extended = list(path)
@@ -254,7 +255,7 @@ def _pruned_view(path: Sequence[Entry], prunes: Sequence[PrunePlan]) -> ContextV
 def _ladder(
     path: Sequence[Entry], plan: CompactionPlan, summary: str, measures: Measures, goal: _Goal
 ) -> Iterator[_Rung]:
-    """Yield the rungs of the ladder of measures, from mild to hard.
+    """Yield the measures that make room (the rungs of a ladder), from mild to hard.
 
     Each rung includes the prunes of the rungs before it, except for entries that it no longer
     keeps.
@@ -343,7 +344,7 @@ def _cuts(
 def _squeezed(
     path: Sequence[Entry], last: _Rung, entries: Sequence[Entry], measures: Measures, goal: _Goal
 ) -> Iterator[tuple[PrunePlan, ...]]:
-    """Yield the prunes of ``last`` together with cuts of all other texts, shorter each time."""
+    """Yield the prunes of ``last`` with cuts of all other texts; each result cuts them shorter."""
     view = _pruned_view(path, last.prunes)
     texts = sum(map(ViewWeights(view, measures.entry).of, entries))
     room = goal.enough + texts - measures.size_of(provisional(path, last.entries()))
@@ -353,7 +354,7 @@ def _squeezed(
 
 
 def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[str, CompactionPlan]]:
-    """Yield (name of the rung, plan) for plans that keep ever fewer of the newest messages."""
+    """Yield (name of the measure, plan) for plans that keep fewer and fewer newest messages."""
     keep = plan.keep_recent // 2
     while keep >= MIN_TAIL_TOKENS:
         shorter = recut(plan, keep, count)
@@ -361,7 +362,7 @@ def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[st
             plan = shorter
             yield "kept fewer recent messages", plan
         keep //= 2
-    # Measuring a rung takes time, so twice as many turns are dropped each time.
+    # Measuring each rung takes time, so the number of turns to drop is doubled each time.
     at_once = 1
     while (shorter := without_oldest_turn(plan, count)) is not None:
         plan = shorter

@@ -45,7 +45,7 @@ from tui_agent.session.path_queries import newest_sent
 from tui_agent.session.tool_traits import TraitsByName
 
 _FILLED = 0.97
-"""Share of the target size that the outputs of the newest step may fill. The rest is left free
+"""Share of the target size that the outputs of the newest step may fill. Some room is left free
 because the sizes of cuts are only estimates."""
 
 Trigger = Literal["manual", "threshold", "overflow", "model_switch"]
@@ -114,7 +114,7 @@ class RefusalReason(StrEnum):
 
 @frozen
 class Refusal:
-    """The refusal of a compaction; ``message`` tells the user the reason.
+    """A refusal to compact. ``message`` tells the user the reason.
 
     ``prunes`` contains prunes that can be made instead. They need no model, because they only cut
     large outputs or clear old ones. It is empty if no such prune is worthwhile.
@@ -160,11 +160,12 @@ class CompactionPlan:
     """Id of the first entry to keep, if the user chose it. In that case nothing is pruned or
     cut."""
     begun: int | None = None
-    """Id of the entry that was newest when a prepared summary was begun; None for other summaries."""
+    """Id of the entry that was the newest when the model began to write a prepared summary; None
+    for other summaries."""
 
     @property
     def previous_summary(self) -> str:
-        """The text of the summary that this compaction replaces, "" if there is none."""
+        """The text of the earlier summary that this compaction replaces; "" if there is none."""
         if self.view.compaction is not None:
             return self.view.compaction.summary.strip()
         return ""
@@ -191,7 +192,7 @@ class PlanOptions:
     overhead: Sequence[tuple[str, int]] = field(default_factory=tuple)
     count: CountEntry = stored_tokens
     boundary: int | None = None
-    """Id of the first entry to keep, if the user chose it; None to decide by ``keep_recent``."""
+    """Id of the first entry to keep, if the user chose one. With None, ``keep_recent`` decides."""
 
 
 class Boundary(NamedTuple):
@@ -213,7 +214,10 @@ def boundaries(path: Sequence[Entry], count: CountEntry = stored_tokens) -> list
 
 
 def _places(view: ContextView, tokens: Sequence[int], start: int = 0) -> list[int]:
-    """Return the indexes of valid cuts before which, from ``start`` on, an entry is sent."""
+    """Return the valid cuts, as indexes, that leave something to summarise from ``start`` on.
+
+    At least one entry from ``start`` to each of these cuts is sent to the model.
+    """
     valid = valid_cuts(view, tokens)
     first = next((at for at in range(start, len(tokens)) if tokens[at]), len(tokens))
     return [at for at in range(first + 1, len(tokens)) if valid[at]]
@@ -221,7 +225,7 @@ def _places(view: ContextView, tokens: Sequence[int], start: int = 0) -> list[in
 
 @frozen
 class _Weighed:
-    """A view in which old outputs are cleared, with the tokens of each of its entries."""
+    """A view in which old outputs are cleared, and the number of tokens of each of its entries."""
 
     view: ContextView
     tokens: Sequence[int]
@@ -285,7 +289,7 @@ def plan_compaction(
 def _weigh(
     view: ContextView, settings: ContextSettings, budget: int, options: PlanOptions
 ) -> _Weighed:
-    # A compaction breaks the prompt cache anyway, so a prune costs nothing more.
+    # A compaction breaks the prompt cache anyway, so a prune at the same time costs nothing more.
     pruned = None
     if settings.prune.when != "off":
         pruned = prune_all(view, settings, budget, options.tools, options.count)
@@ -301,7 +305,10 @@ def _weigh(
 
 
 def _cut_within_turns(weighed: _Weighed, turns: int) -> tuple[int, bool]:
-    """Return the result of ``find_cut``, moved to keep at most ``turns`` turns, if it isn't 0."""
+    """Return the result of ``find_cut``, moved so that at most ``turns`` turns are kept.
+
+    If ``turns`` is 0, the number of turns doesn't matter.
+    """
     view = weighed.view
     cut, is_over = find_cut(view, weighed.tokens, weighed.keep)
     if not turns:
@@ -314,7 +321,10 @@ def _cut_within_turns(weighed: _Weighed, turns: int) -> tuple[int, bool]:
 
 
 def _past_large_entry(weighed: _Weighed, cut: int) -> int:
-    """Return the cut, moved past a large entry if it summarises less than half of the tokens."""
+    """Move a cut that summarises less than half of the tokens past the large entry after it.
+
+    Returns other cuts unchanged.
+    """
     tokens = weighed.tokens
     if sum(tokens[:cut]) * 2 >= sum(tokens):
         return cut
@@ -326,7 +336,7 @@ def _past_large_entry(weighed: _Weighed, cut: int) -> int:
 def _room_of_newest(
     before: int, keep: int, target: int, settings: ContextSettings, budget: int
 ) -> int:
-    """Return the tokens for the kept outputs, that is, what the summary leaves of ``target``.
+    """Return how many tokens of ``target`` the summary leaves for the kept outputs.
 
     The result is at least ``keep``. The outputs may take that much because the model has not seen
     them yet.
@@ -352,7 +362,7 @@ def _nothing_to_summarise(
     pruned = weighed.pruned
     if options.trigger == "overflow" and total < size.fixed:
         head = describe_overhead(size.fixed, size.window, options.overhead)
-        # The server's error already stated a total. A percentage avoids stating a different one.
+        # The server's error already stated a total. A percentage avoids stating another total here.
         part = f"{total / size.total:.0%}" if total * 100 >= size.total else "less than 1%"
         message = f"Messages make up {part} of the request. A summary would not help. By this program's count: {head}"
         return Refusal(RefusalReason.FIXED_OVERHEAD, message)
@@ -378,7 +388,7 @@ def _plan_up_to(
     size: ContextSize,
     options: PlanOptions,
 ) -> CompactionPlan | Refusal:
-    """Plan a summary of everything before the entry ``boundary`` or the step that contains it."""
+    """Plan to summarise everything before the entry ``boundary`` or before its step."""
     tokens = ViewWeights(view, options.count).all()
     places = [place for place in _places(view, tokens) if view.entries[place].id <= boundary]
     if not places:
@@ -399,7 +409,7 @@ def _plan_up_to(
 def recut(
     plan: CompactionPlan, keep_recent: int, count: CountEntry = stored_tokens
 ) -> CompactionPlan | None:
-    """Return the plan with only ``keep_recent`` tokens kept, None if that drops no further entries.
+    """Return the plan with only ``keep_recent`` tokens kept; None if that keeps the same entries.
 
     The summary stays the same, and newly dropped entries are added to ``unsummarised``. If the
     newest step alone is larger than ``keep_recent``, its outputs are cut to that size.
@@ -434,7 +444,7 @@ def without_oldest_turn(
 
 
 def without_tail(plan: CompactionPlan) -> CompactionPlan | None:
-    """Return the plan with no entry kept; None if it already keeps none."""
+    """Return the plan changed to keep no entry; None if it already keeps none."""
     if not plan.kept:
         return None
     return replace(
@@ -462,7 +472,7 @@ def _with_later_cut(plan: CompactionPlan, cut: int, tokens: Sequence[int]) -> Co
 def carried_details(
     plan: CompactionPlan, summary: str, count: CountText, templates: Templates | None = None
 ) -> SummaryDetails:
-    """Return the details that the program, not the summariser, adds to a compaction.
+    """Return the details that the program itself adds to a compaction.
 
     Names that the summary or a kept entry contains need no anchor.
     """
@@ -485,7 +495,7 @@ def carried_details(
 def _used_meanwhile(
     plan: CompactionPlan, summarised: Sequence[Entry], summary: str
 ) -> frozenset[str]:
-    """Return names that the agent used during a summary's preparation and that it doesn't contain.
+    """Return the names that the agent used while a summary was prepared and that the summary lacks.
 
     Each of them occurs in the entries ``summarised``, but neither in the text ``summary`` nor in a
     kept output. Returns an empty set if the summary was not prepared ahead.
@@ -601,6 +611,6 @@ def prune_all(
     tools: TraitsByName,
     count: CountEntry,
 ) -> PrunePlan | None:
-    """Plan a prune of all that may be cleared in a full context; None if there is nothing."""
+    """Plan a prune of everything that may be cleared in a full context; None if that is nothing."""
     rules = PruneRules(settings.prune, budget, tools, pressure=True, minimum=1, count=count)
     return plan_prune(view, rules, Occasion.COMPACTION)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     """Beginning and end of a piece of work, in milliseconds since the epoch."""
 
 OVERFLOW_ATTEMPTS = 2
-"""Number of requests in a row that may exceed the window before the agent stops and asks."""
+"""If this many requests in a row exceed the window, the agent stops and asks the user."""
 
 STEPS_AHEAD = (2, 6)
 """Minimum and maximum number of steps before the threshold at which the preparation of a summary
@@ -44,7 +44,7 @@ AHEAD_SHARE = 0.4
 """Largest share of the history budget that the steps during the preparation of a summary are
 expected to take."""
 SUMMARY_SECONDS = 20.0
-"""Seconds that a session's first summary is expected to take."""
+"""Number of seconds that the first summary of a session is expected to take."""
 _MEASURED_STEPS = 4
 """Number of newest steps from which the size and duration of a step are estimated."""
 _REMEMBERED_STEPS = 12
@@ -75,13 +75,13 @@ class FailureRecord:
     user_id: int = 0
 
     def failed(self, path: Sequence[Entry]) -> "FailureRecord":
-        """Return the record after one more failed compaction; a user message restarts the count."""
+        """Return the record after another failure. A new user message restarts the count."""
         user_id = newest_user_id(path)
         return FailureRecord(self.failures + 1 if user_id == self.user_id else 1, user_id)
 
 
 NO_FAILURES = FailureRecord()
-"""The record at the start of a session and after every successful compaction."""
+"""The record at the start of a session and after each successful compaction: no failures."""
 
 
 def is_due(size: ContextSize) -> bool:
@@ -128,9 +128,10 @@ def step_sizes(path: Sequence[Entry]) -> StepSizes:
 
 
 def _spans_of(entry: Entry) -> "list[_Span]":
-    """Return a list with the span in which the model or a tool worked on an entry; [] if unknown.
+    """Return the time span in which the model or a tool worked on an entry, as a list of one.
 
-    A denied call has no span, because its time is the wait for the user's answer.
+    The list is empty if the span is unknown. A denied call has no span, because its time is the
+    wait for the user's answer.
     """
     match entry:
         case AssistantEntry(started_at=started_at, created_at=ended_at):
@@ -147,7 +148,7 @@ def _spans_of(entry: Entry) -> "list[_Span]":
 
 
 def _total(spans: "Sequence[_Span]") -> int:
-    """Return the length of the time covered by spans, which may overlap."""
+    """Return how much time the given spans cover. Spans may overlap."""
     total = 0
     until = 0
     for start, end in sorted(spans):
@@ -157,7 +158,7 @@ def _total(spans: "Sequence[_Span]") -> int:
 
 
 def _median(values: Sequence[int]) -> int:
-    """Return the middle value; of two middle values, the smaller one.
+    """Return the median: the middle value or, of two middle values, the smaller one.
 
     The median is used so that one long wait, such as for the user's answer to a question, has
     little effect.

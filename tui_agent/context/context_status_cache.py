@@ -1,4 +1,4 @@
-"""Computes the context status of each entry of a path, for the screens that show it.
+"""Computes, for the screens, how much of each entry of a path is sent to the model.
 
 A path leads from the root of the session tree to an entry. If it has only grown, only its new
 entries are examined.
@@ -35,14 +35,14 @@ class Standings:
     compaction: int = 0
     boundary: int = 0
     head: int = 0
-    """Id of the current system entry, 0 if there is none."""
+    """Id of the system entry that applies at the end of the path; 0 if there is none."""
     known: Mapping[int, Standing] = field(default_factory=dict)
     edited: frozenset[int] = frozenset()
     """Ids of the entries whose status was set by an edit or a prune."""
     newest_edit: int = 0
     """Id of the newest edit, prune or compaction; 0 if there is none."""
     path: PathMark = PathMark()
-    """Marks the path of entries that the statuses belong to."""
+    """Identifies the path of entries that the statuses belong to."""
 
     def of(self, entry_id: int, kind: str) -> Standing:
         """Return the context status of an entry on the path, given its kind."""
@@ -68,7 +68,7 @@ class Standings:
         return mine != [other.known.get(entry_id) for entry_id in self.edited]
 
     def grown(self, path: Sequence[Entry]) -> "Standings":
-        """Return the context statuses of ``path``; most are reused if the path has only grown."""
+        """Return the context statuses of ``path``, reusing most of them if it has only grown."""
         before = self.path
         if not before.begins(path):
             return standings(path)
@@ -112,7 +112,7 @@ def standings(path: Sequence[Entry], view: ContextView | None = None) -> Standin
 
 
 def _exceptions(view: ContextView) -> Iterator[tuple[int, Standing]]:
-    """Yield (entry id, status) of the entries whose status does not follow from their kind."""
+    """Yield (entry id, status) for each entry whose status can't be told from its kind alone."""
     for pinned in view.pinned:
         yield pinned.id, Standing.PINNED
     compaction = view.compaction
@@ -141,7 +141,7 @@ def _is_sent(entry: Entry, view: ContextView, answered: frozenset[int]) -> bool:
 
 
 def shares(view: ContextView, found: Standings, weights: Weights) -> dict[Standing, int]:
-    """Return the uncorrected tokens of a view's entries by context status.
+    """Return how many uncorrected tokens the entries of a view take, by context status.
 
     Entries in context (`Standing.SENT`) are left out because they are the rest of the history.
     """

@@ -25,34 +25,38 @@ from tui_agent.session.entries import (
 LEAST_TOKENS = 6
 """Minimum number of tokens that remain of a text that is cut."""
 LEAST_OUTPUT = 500
-"""Minimum number of tokens for which `cut_outputs` leaves room per output."""
+"""`cut_outputs` leaves room for at least this many tokens for each output."""
 _WORDS_WEIGH = 4
-"""A text by the user or the model keeps this many times as many tokens as an output."""
+"""When texts are cut, a text by the user or the model keeps this many times as many tokens as an
+output."""
 
 _CHARS_BESIDE_IMAGES = 3.0
-"""Characters per token assumed for the text of an entry with images."""
+"""Number of characters per token that is assumed for the text of an entry with images."""
 
 Longest = Callable[[Entry], int]
-"""A function that returns the length in characters of an entry's longest text that may be cut; 0 if
-none may."""
+"""Returns the length, in characters, of the longest text of an entry that may be cut; 0 if the
+entry has none."""
 
 
 def outputs(entry: Entry) -> int:
-    """Return the length in characters of a tool's or user command's output; 0 for other entries."""
+    """Return the length, in characters, of the output of a tool or of the user's command.
+
+    The length is 0 for all other entries.
+    """
     if isinstance(entry, ToolResultEntry | ShellEntry):
         return len(entry.output)
     return 0
 
 
 def arguments(entry: Entry) -> int:
-    """Return the length in characters of the longest text in an answer's tool arguments, or 0."""
+    """Return the length, in characters, of the longest text in an answer's arguments; 0 if none."""
     if not isinstance(entry, AssistantEntry):
         return 0
     return max(map(len, argument_texts(entry)), default=0)
 
 
 def words(entry: Entry) -> int:
-    """Return the length in characters of an entry's longest text, tool argument or output.
+    """Return the length, in characters, of the longest text, tool argument or output of an entry.
 
     Returns 0 if the entry has none, and for a summary, which is never cut.
     """
@@ -67,7 +71,7 @@ def words(entry: Entry) -> int:
 
 @frozen
 class Cutter:
-    """Plans cuts of ``entries`` of a view, as prunes that keep each text's beginning and end.
+    """Plans prunes that cut ``entries`` of a view, but keep the beginning and end of each text.
 
     Pinned, hidden and cleared entries are not cut.
     """
@@ -112,7 +116,7 @@ class Cutter:
         )
 
     def _open(self, longest: Longest) -> Iterable[tuple[Entry, int]]:
-        """Yield (entry, length of its longest text as sent) of the entries that may be cut."""
+        """Yield each entry that may be cut, with the length of its longest text as it is sent."""
         weights = ViewWeights(self.view, self.count)
         for entry in self.entries:
             if not entry.is_sent or not weights.is_paired(entry) or not (size := longest(entry)):
@@ -129,7 +133,7 @@ class Cutter:
         """
         whole = max(1, self.count(entry))
         length = max(words(entry), size)
-        # The token count of an entry with images includes the images, not just the text.
+        # The tokens of an entry with images include the images, so they say little about its text.
         per_token = _CHARS_BESIDE_IMAGES if entry.images else length / whole
         chars = round(max(LEAST_TOKENS, tokens) * per_token)
         if most_chars is not None:
@@ -154,7 +158,7 @@ def _share(entry: Entry) -> int:
 
 
 def _level(sizes: Sequence[tuple[int, int]], room: int) -> float:
-    """Return the largest number of tokens per share at which all entries fit into ``room``.
+    """Return how many tokens each share may have so that all entries fit into ``room`` tokens.
 
     ``sizes`` contains (tokens, shares) of each entry. An entry with fewer tokens per share stays
     whole.
@@ -170,14 +174,14 @@ def _level(sizes: Sequence[tuple[int, int]], room: int) -> float:
 
 
 def _plans(cuts: Iterable[tuple[int, int, int, int]]) -> tuple[PrunePlan, ...]:
-    """Return one plan for each length to keep, shortest first.
+    """Return a plan for each length that texts are cut to, the shortest length first.
 
     ``cuts`` contains (entry id, characters to keep, characters of the text, tokens of the entry). A
     text that is at most a quarter longer than the length to keep is not cut.
     """
     plans: dict[int, PrunePlan] = {}
     for entry_id, keep, size, tokens in cuts:
-        # Lengths are rounded down to two digits, so that entries share plans.
+        # Lengths are rounded down to two digits, so that several entries can share one plan.
         step = 10 ** max(0, len(str(keep)) - 2)
         chars = max(1, keep // step * step)
         if size > chars * 5 // 4:

@@ -17,7 +17,7 @@ from tui_agent.session.previews import preview_of
 
 
 def content_of(entry: Entry) -> str | None:
-    """Return the text of an entry that a user can edit; None for a kind that can't be edited.
+    """Return the text of an entry, for the user to edit; None for a kind that can't be edited.
 
     A message's files and images, and an answer's reasoning and calls, are not part of it.
     """
@@ -33,7 +33,7 @@ def content_of(entry: Entry) -> str | None:
 
 
 def with_content(entry: Entry, text: str) -> Entry:
-    """Return the entry with ``text`` as its content and ``tokens`` 0 (not counted yet).
+    """Return the entry with the content ``text``. Its ``tokens`` are 0, that is, not counted yet.
 
     Tool calls are kept, so that their results still belong to them. The provider's reasoning blobs
     are removed, because they were signed for the original answer. A kind that can't be edited is

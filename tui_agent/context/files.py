@@ -43,7 +43,10 @@ class FileOperations:
     ids: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def newest(self, number: int | None) -> tuple[str, ...]:
-        """Return the newest ``number`` paths of each list (all if it is None), read files first."""
+        """Keep the newest ``number`` paths of each list; the files that were read come first.
+
+        All paths are returned if ``number`` is None.
+        """
         if number is None:
             number = len(self.read) + len(self.modified)
         return (
@@ -52,7 +55,7 @@ class FileOperations:
         )
 
     def shown(self, budget: int, count: Callable[[str], int]) -> int | None:
-        """Return how many of each list's newest paths fit ``budget`` tokens, None if all fit."""
+        """Return how many of each list's newest paths fit ``budget`` tokens; None if all do."""
 
         def fits(number: int | None) -> bool:
             read = path_rows(self.read, number, self.ids)
@@ -102,7 +105,7 @@ def path_rows(paths: Sequence[str], number: int | None, ids: Mapping[str, int]) 
 
 
 def call_path(arguments: str) -> str | None:
-    """Return the path of a file in a tool call's JSON arguments, None if there is none."""
+    """Return the file path in the JSON arguments of a tool call; None if they contain none."""
     values = parse_object(arguments) or {}
     for key in _PATH_KEYS:
         if path := as_text(values.get(key)):
@@ -144,7 +147,7 @@ def file_operations(
 
 
 class _Touched:
-    """Collects paths as the keys of dictionaries, ordered by their last use."""
+    """Collects the paths of used files as keys of dictionaries, in the order of their last use."""
 
     def __init__(self) -> None:
         self.read: dict[str, None] = {}

@@ -28,7 +28,7 @@ _WORD = LazyPattern(r"\w+")
 LONGEST_LINE = 300
 """Maximum characters of a line that is kept whole; only the names of longer lines are kept."""
 _ADDRESS_TOKENS = 12
-"""Number of tokens assumed for an entry's id and title, which precede its lines."""
+"""Number of tokens assumed for the entry's id and title, which are written before its lines."""
 _TITLE_CHARS = 60
 _CARRIED = LazyPattern(r"#(\d{1,9})(?: \(([^)\n]*)\))?: ")
 _NOTED = frozenset({"path", "name", "hash", "number", "error"})
@@ -37,11 +37,11 @@ _BARE_SHARE = 0.15
 """Share of the budget that is reserved for names that are kept without their lines."""
 
 OWN_SHARE = 0.3
-"""Share of the budget that is spent first on lines that the agent wrote, because they can't be read
-again from a file."""
+"""Share of the budget that is spent first on lines that the agent wrote. Unlike lines of files,
+they can't be read again."""
 _SHARES: Mapping[str, float] = {"rule": 0.2, "command": 0.2, "error": 0.2}
-"""Kinds of anchors (exact facts) whose text is a whole line, with the largest share of the budget
-for each kind."""
+"""Kinds of anchors (exact facts) whose text is a whole line, and the largest share of the budget that
+each kind may take."""
 
 
 def shown_text(entries: Iterable[Entry]) -> str:
@@ -70,7 +70,7 @@ def _stands_in(text: str, words: set[str], piece: str) -> bool:
 
 @frozen
 class Source:
-    """The texts from which lines are chosen, by the id of their entry.
+    """The texts from which lines are chosen. The keys are the ids of their entries.
 
     ``own`` are the ids of the agent's answers. ``earlier`` contains (entry id, line) of lines that
     the previous summary kept. Lines with names in ``first`` are chosen before all others.
@@ -137,7 +137,7 @@ def choose_lines(
 def _within_shares(
     anchors: Iterable[Anchor], budget: int, count: Callable[[str], int]
 ) -> list[Anchor]:
-    """Return the anchors that fit the share of the budget that is reserved for their kind."""
+    """Return the anchors that fit into the share of the budget reserved for their kind."""
     left = {kind: budget * share for kind, share in _SHARES.items()}
     taken: list[Anchor] = []
     for anchor in anchors:
@@ -151,7 +151,7 @@ def _within_shares(
 
 
 class _Chosen:
-    """The lines and bare names chosen so far, and the number of tokens left for more."""
+    """Collects the chosen lines and bare names, and counts the tokens that are left for more."""
 
     def __init__(self, left: int, count: Callable[[str], int]) -> None:
         self.left = left
@@ -161,7 +161,7 @@ class _Chosen:
         self._said = ""
 
     def take(self, entry_id: int, text: str, *, least: int = 0, bare: bool = False) -> None:
-        """Add a line (or, with ``bare``, only a name) if it is new and fits the budget.
+        """Add a line or, with ``bare``, only a name, if it is new and fits into the budget.
 
         The line fits if at least ``least`` tokens are left afterwards.
         """
@@ -175,9 +175,9 @@ class _Chosen:
             self.left -= cost
 
     def in_order(self, texts: Mapping[int, str]) -> dict[int, list[str]]:
-        """Return the chosen lines by entry id, in the order of the entry's text.
+        """Return the chosen lines by entry id, ordered as they occur in the entry's text.
 
-        Names chosen without their lines follow, as one more line.
+        If names of an entry were chosen without their lines, they are joined in one more line.
         """
         for entry_id, rows in self._lines.items():
             rows.sort(key=texts.get(entry_id, "").find)
@@ -192,7 +192,7 @@ def _best_lines(
     kept: Sequence[tuple[int, str]],
     count: Callable[[str], int],
 ) -> list[tuple[int, str]]:
-    """Return (entry id, line) of the last line that contained each anchor, most valuable first.
+    """For each anchor, return (entry id, line) of the last line with it, most valuable first.
 
     A line's value is the sum of its anchors' scores per token. ``kept`` contains the lines that the
     previous summary kept.
@@ -211,7 +211,7 @@ def _best_lines(
 def _line_of(
     anchor: Anchor, texts: Mapping[int, str], kept: Sequence[tuple[int, str]]
 ) -> tuple[int, str] | None:
-    """Return (entry id, line) of the last line that contained an anchor.
+    """Return the last line that contained an anchor, as (entry id, line).
 
     If the line is too long, only the sentence with the anchor is returned. Returns None if the
     sentence is too long as well, or if the line is unknown.
@@ -233,7 +233,7 @@ def _line_of(
         end = min(end, at + len(anchor.text) + 2 * LONGEST_LINE)
         near = text[start:end]
         holding = (one.strip() for one in _SENTENCE.split(near) if anchor.text in one)
-        # A name that spans the end of a sentence is in none of the sentences.
+        # If the name spans the end of a sentence, none of the sentences contains it.
         line = next(holding, near)
     else:
         line = text[start:end].strip()
@@ -249,7 +249,7 @@ def write_notes(
     count: Callable[[str], int],
     anchors: Sequence[Anchor],
 ) -> tuple[str, ...]:
-    """Return a note for each target of a prune, in the order of ``targets``.
+    """Return the notes for the targets of a prune, one for each, in the order of ``targets``.
 
     A note quotes the target's lines that contain names still in use; it is "" if there are none. It
     is sent with the target's placeholder, and stored so that the placeholder never changes.
@@ -278,7 +278,7 @@ def write_notes(
 def encode_lines(
     chosen: Mapping[int, Sequence[str]], titles: Mapping[int, str] | None = None
 ) -> tuple[str, ...]:
-    """Return chosen lines in the form in which a summary contains them, one text per entry.
+    """Return the chosen lines in the form that a summary contains, as one text for each entry.
 
     Example: ``#34 (a.py): line …``. ``chosen`` and ``titles`` are keyed by entry id.
     """
@@ -294,7 +294,7 @@ def encode_lines(
 
 
 def decode_lines(carried: Iterable[str]) -> tuple[list[tuple[int, str]], dict[int, str]]:
-    """Parse texts made by ``encode_lines`` into (entry id, line) pairs, and titles by entry id.
+    """Parse texts made by ``encode_lines``. Return (entry id, line) pairs, and titles by entry id.
 
     Other texts are skipped.
     """
@@ -310,7 +310,7 @@ def decode_lines(carried: Iterable[str]) -> tuple[list[tuple[int, str]], dict[in
 
 
 def title_of(entry: Entry) -> str:
-    """Return a tool result's title, or else its path, to be shown before its lines.
+    """Return the title to show before the lines of a tool result: the result's title or its path.
 
     Returns "" for other entries, and for a title that is too long or contains a newline or ``)``.
     """

@@ -29,10 +29,10 @@ log = logging.getLogger(__name__)
 _MESSAGE_SHARE = 0.25
 """Largest share of the summary's tokens that each copied user message may take."""
 _CARRIED_MESSAGES = 3
-"""Maximum number of user messages that the compaction copies: the first and the newest."""
+"""Maximum number of user messages that the compaction copies: the first message and the newest
+ones."""
 NOTHING_LISTED = "(Earlier work is not listed here; recall finds it.)"
-"""The summary that is used if even the list of the entries could not be made, or if nothing
-fits."""
+"""The summary that is used if even the list of the entries could not be made or does not fit."""
 
 
 @frozen
@@ -53,9 +53,9 @@ class PlainOrder:
 def plain_compactions(
     view: ContextView, order: PlainOrder, count: CountText, templates: Templates
 ) -> list[CompactionEntry]:
-    """Return compactions to try in turn, from the one that keeps most; [] for an empty view.
+    """Return the compactions to try in turn, the one that keeps the most entries first.
 
-    The last one keeps no entry.
+    The last one keeps no entry. The list is empty for an empty view.
     """
     entries = view.entries
     cuts = _cuts(entries)
@@ -68,7 +68,7 @@ def plain_compactions(
 
 
 def _cuts(entries: Sequence[Entry]) -> list[int]:
-    """Return the indexes at which the kept part may begin, never between a call and its result."""
+    """Return the indexes where the kept part may begin, never between a call and its result."""
     found: list[int] = []
     waiting: set[str] = set()
     for at, entry in enumerate(entries):
@@ -83,7 +83,7 @@ def _cuts(entries: Sequence[Entry]) -> list[int]:
 
 
 def _cut_for(entries: Sequence[Entry], cuts: Sequence[int], keep: int, count: CountText) -> int:
-    """Return the earliest of ``cuts`` that at most ``keep`` tokens follow; 0 if there is none."""
+    """Return the earliest of ``cuts`` after which at most ``keep`` tokens remain; 0 if none."""
     best = 0
     end = len(entries)
     for at in reversed(cuts):
@@ -121,7 +121,7 @@ def _compaction(
 
 
 def _digest(entries: Sequence[Entry], room: int, count: CountText) -> str:
-    # This code runs when the usual code has failed, so a failure here must do no harm.
+    # This code runs after the usual code has failed, so a failure here must not stop the session.
     try:
         return digest(entries, room, count)
     except Exception:

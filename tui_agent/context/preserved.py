@@ -47,29 +47,29 @@ from tui_agent.session.entries import (
 from tui_agent.session.tool_traits import TraitsByName
 
 CountText = Callable[[str], int]
-"""A function that returns the number of tokens of a text."""
+"""Counts the tokens of a text."""
 
 FILES_SHARE = 0.02
-"""Share of the history budget for the lists of files."""
+"""Share of the history budget that the lists of used files may take."""
 _SMALL_FILES_SHARE = 0.05
-"""Share of a small history budget for the lists of files; see ``_SMALL_FILES``."""
+"""Share of a small history budget that the lists of used files may take; see ``_SMALL_FILES``."""
 _SMALL_FILES = 250
-"""Maximum tokens that ``_SMALL_FILES_SHARE`` allows for the lists of files."""
+"""Maximum number of tokens of the lists of files if ``_SMALL_FILES_SHARE`` applies."""
 STATE_SHARE = 0.05
-"""Share of the history budget for the to-do list, the plan and loaded skills."""
+"""Share of the history budget that the to-do list, the plan and loaded skills may take."""
 MIN_TEXT_TOKENS = 24
 """Minimum number of tokens for each user message that a compaction copies."""
 SKILL_LEFT_OUT = (
     "(loaded earlier, too long to repeat here: load it again with the skill tool before using it)"
 )
-"""Text sent instead of a skill that does not fit the budget."""
+"""Text that is sent instead of a loaded skill that does not fit into the budget."""
 PLAN = "plan"
-"""Value of ``StateText.tool`` for the plan that the user approved last; other values are names of
-tools."""
+"""Value of ``StateText.tool`` for the plan that the user approved last. All other values are names
+of tools."""
 _TEXT_CHARS = 160
-"""Maximum characters of an answer in a digest."""
+"""Maximum characters of an answer in a digest, which lists what happened in one line per entry."""
 _CALL_CHARS = 100
-"""Maximum characters of a call in a digest."""
+"""Maximum characters of a tool call in a digest."""
 _FINISHED = ("[x]", "[-]")
 """Prefixes of finished and cancelled items in a to-do list."""
 _TAG_TOKENS = 8
@@ -105,7 +105,7 @@ class Budgets:
 
 @frozen
 class Summarised:
-    """Entries that are about to be summarised.
+    """The entries that are about to be summarised, with facts about them.
 
     ``files`` are the files used in these entries and before them. ``asked`` are names in the
     entries that the agent used while the summary was written, but that neither the summary nor a
@@ -125,7 +125,7 @@ def carry(
     count: CountText,
     shown: str = "",
 ) -> SummaryDetails:
-    """Return the details to keep from entries about to be summarised and the ``earlier`` summary.
+    """Return what a compaction keeps of entries to be summarised and of the ``earlier`` summary.
 
     ``shown`` is all the text that is still sent to the model. Names in it need no anchor, and rules
     in it are not repeated. The details don't include pinned entries, which the caller adds.
@@ -270,7 +270,10 @@ def _part(part: TextPart | FilePart | ImagePart) -> str:
 def _select_messages(
     messages: Sequence[tuple[int, str]], budget: int, count: CountText
 ) -> tuple[str, ...]:
-    """Return the first and the newest messages that fit the budget, in order; long ones are cut."""
+    """Return the first and the newest messages that fit into the budget, in their original order.
+
+    Long messages are cut.
+    """
     if not messages:
         return ()
     share = max(budget // 3, MIN_TEXT_TOKENS)
@@ -354,7 +357,7 @@ def _select_state(
 
 
 def _shorter_list(text: str, budget: int, count: CountText) -> str:
-    """Return a to-do list shortened to ``budget`` tokens; "" if no item fits.
+    """Shorten a to-do list to ``budget`` tokens. Returns "" if not even one item fits.
 
     All finished items are removed first, then items from the end of the list. If any are missing,
     the last line begins with ``#`` and says how many.
@@ -372,7 +375,7 @@ def _shorter_list(text: str, budget: int, count: CountText) -> str:
 
 
 def digest(entries: Sequence[Entry], budget: int, count: CountText) -> str:
-    """Return a list of what happened in ``entries``, one line each, in at most ``budget`` tokens.
+    """List what happened in ``entries``, one line each, in at most ``budget`` tokens.
 
     If not all lines fit, the newest are returned. The user's messages are left out, because the
     compaction copies them verbatim.

@@ -62,17 +62,16 @@ MAX_NAME_CHARS = 64
 """Maximum characters of a tool name or call id that every provider accepts."""
 
 CACHED_HEAD_MESSAGES = 2
-"""Maximum number of messages before the conversation that have a cache mark."""
+"""Maximum number of messages before the conversation that are marked for the provider's cache."""
 CACHED_LAST_MESSAGES = 2
-"""Number of newest messages of a request that have a cache mark."""
+"""Number of messages at the end of a request that are marked for the provider's cache."""
 
 _AS_IT_IS = {
     (vision, documents): Shown(vision=vision, documents=documents)
     for vision in (False, True)
     for documents in (False, True)
 }
-"""The `Shown` of unchanged entries, by whether the model accepts images and whether it accepts
-PDFs."""
+"""How an unchanged entry is sent, by whether the model accepts images and whether it accepts PDFs."""
 _PORTABLE_ID = LazyPattern(r"[A-Za-z0-9_-]{1,64}")
 _UNPORTABLE = LazyPattern(r"[^A-Za-z0-9_-]+")
 
@@ -167,8 +166,8 @@ class Builder:
         parts: Content = (ContentText(text),)
         own: tuple[str, ...] = ()
         if entry.item and shown.whole:
-            # The provider's item is sent to the model that made it, instead of the summary's text. The
-            # message has both, so that every model counts the same tokens.
+            # The provider's item is sent instead of the summary's text to the model that made it.
+            # The message contains both, so that every model counts the same tokens.
             head, mark, tail = text.partition("</summary>")
             parts = (ContentText(f"{head}{mark}"), ContentText(tail))
             if entry.model == self.traits.model:
@@ -176,7 +175,7 @@ class Builder:
         self.messages.append(Message("user", parts, reasoning=own, origin=(entry.id,)))
 
     def add(self, entry: Entry) -> None:
-        """Add the messages of one entry; for an answer, also those of its results.
+        """Add the messages of one entry. For an answer, this includes the messages of its results.
 
         The method adds nothing for a result on its own, a compaction, or a kind that is not sent.
         """
@@ -190,7 +189,7 @@ class Builder:
                 pass
 
     def result(self, entry: ToolResultEntry) -> None:
-        """Add the message of a tool result without its call, so that it can be counted."""
+        """Add the message of a tool result without its call, so that the message can be counted."""
         if self._is_shown(entry):
             self._put_results([(RequestToolCall("", "", "{}"), entry)], 0)
 
@@ -263,7 +262,7 @@ class Builder:
     def _answered_calls(
         self, entry: AssistantEntry, shown: Shown, results: Sequence[ToolResultEntry | None]
     ) -> list[_AnsweredCall]:
-        """Return an answer's calls with their results, without the calls that the user hid."""
+        """Return an answer's calls, each with its result. Calls that the user hid are left out."""
         answered: list[_AnsweredCall] = []
         for call, result in zip(entry.tool_calls, results, strict=True):
             if result is not None and not self._is_shown(result):
@@ -303,14 +302,15 @@ class Builder:
             self.messages.append(Message("user", content, origin=tuple(origin)))
 
     def _result_content(self, entry: ToolResultEntry) -> tuple[Content, tuple[ImagePart, ...]]:
-        """Return the content for a result's text, and the images to send with it."""
+        """Return the content that is sent for a result's text, and the images to send with it."""
         shown = self._shown(entry)
         text = result_text(entry, shown, self.templates)
         if not entry.attachments or not (shown.whole or shown.cut):
             return (ContentText(text),), ()
         sent = tuple(filter(shown.shows, entry.attachments))
         if any(image.is_document for image in sent) and entry.metadata.path == sent[0].path:
-            # The result's text is the PDF's text, for models that don't take PDFs.
+            # The result's text is the text of the PDF. It is only needed by models that don't
+            # accept PDFs.
             return (ContentText(image_label(sent[0])),), sent
         lines = [text]
         for image in entry.attachments:
@@ -352,7 +352,7 @@ class Builder:
         number = 1
         if len(base) <= MAX_NAME_CHARS:
             base = base[: MAX_NAME_CHARS - 8]
-        # Ids must still differ after a wire format has replaced special characters.
+        # Ids must still be different after a wire format has replaced special characters in them.
         while (portable := _UNPORTABLE.sub("_", unique)) in self._used_ids:
             number += 1
             unique = f"{base}_{number}"
@@ -361,7 +361,7 @@ class Builder:
 
 
 def head_messages(system: SystemEntry) -> list[Message]:
-    """Return the messages before the conversation: at most two system messages, then the opening.
+    """Return the messages before the conversation: at most two system messages and the opening.
 
     The opening is a user message that the system entry contains; it is left out if it is empty. The
     first block of the system prompt is a separate message, so that it stays cached when the other

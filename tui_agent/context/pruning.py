@@ -45,14 +45,15 @@ MIN_OUTPUT_TOKENS = 2 * PLACEHOLDER_TOKENS
 """Smallest output that is cleared, in tokens, because clearing a smaller one would save too
 little."""
 _OWN_WORTH = 8
-"""Factor by which the agent's own text is more valuable than an output with the same names, because
-it can't be read again."""
+"""The agent's own text is this many times as valuable as an output with the same names, because it
+can't be read again."""
 _ENOUGH = 0.75
-"""A prune under pressure is made only if it frees at least this share of ``PruneRules.wanted``."""
+"""A prune under pressure is made only if it frees at least this share of the tokens that it should
+free (``PruneRules.wanted``)."""
 
 
 class Occasion(StrEnum):
-    """The reason for a prune; the prune entry stores the value as its reason."""
+    """The reason for a prune. The value is stored in the prune entry."""
 
     PRESSURE = "context under pressure"
     COLD_CACHE = "prompt cache is cold"
@@ -66,12 +67,16 @@ class Occasion(StrEnum):
 
 @frozen
 class Moment:
-    """The circumstances that decide whether to prune now and, by ``in_work``, what is protected."""
+    """The situation in which a prune is considered.
+
+    It decides whether to prune now. ``in_work`` also decides which entries are protected.
+    """
 
     asked: bool = False
-    """The user asked for the prune."""
+    """Whether the user asked for the prune."""
     in_work: bool = False
-    """The agent is working, so only the newest tokens and steps are protected, not whole turns."""
+    """Whether the agent is working. If so, only the newest tokens and steps are protected, not
+    whole turns."""
     model_switched: bool = False
     run_ended: bool = False
     cache_cold: bool = False
@@ -79,10 +84,10 @@ class Moment:
 
 @frozen
 class PrunePlan:
-    """The ids of the entries to clear or, if ``keep_chars`` isn't 0, to cut to this length.
+    """A plan to clear entries or, if ``keep_chars`` isn't 0, to cut their texts to that length.
 
-    ``notes`` contains a text for the placeholder of each of ``targets``, in the same order; it is
-    empty if no target has a note.
+    ``targets`` are the ids of the entries. ``notes`` contains a text for the placeholder of each of
+    them, in the same order; it is empty if no target has a note.
     """
 
     targets: tuple[int, ...]
@@ -107,7 +112,7 @@ class PrunePlan:
             yield target, next(notes, "")
 
     def only(self, kept: AbstractSet[int]) -> "PrunePlan | None":
-        """Return the plan with only those targets that are in ``kept``; None if none is left.
+        """Return the plan for only those targets that are in ``kept``; None if there are none.
 
         ``tokens_freed`` is reduced in proportion to the number of targets.
         """
@@ -175,7 +180,7 @@ class PruneRules:
     budget: int
     tools: TraitsByName
     pressure: bool = False
-    """Whether only the last steps are protected, instead of the last turns."""
+    """Whether only the last steps are protected from pruning, and not the last turns."""
     minimum: int | None = None
     """Minimum number of tokens that a prune must free; None for the minimum in the settings."""
     wanted: int | None = None
@@ -183,7 +188,7 @@ class PruneRules:
     isn't protected."""
     count: CountEntry = stored_tokens
     text: Callable[[str], int] = lambda text: len(text) // 3 + 1
-    """A function that returns the tokens of a note; the default is a rough estimate."""
+    """Counts the tokens of a note. The default is a rough estimate."""
 
 
 def plan_prune(
@@ -236,13 +241,13 @@ class _Block:
     superseded: bool
     """Whether a later result made this one outdated."""
     own: bool
-    """Whether this is the model's own text (long arguments of its calls)."""
+    """Whether this is text that the model wrote, that is, the long arguments of its calls."""
 
 
 def _least_valuable(
     blocks: Sequence[_Block], anchors: Sequence[Anchor], rules: PruneRules
 ) -> list[_Block]:
-    """Return the blocks to clear: all outdated ones, then the least valuable until enough is freed.
+    """Return the outdated blocks, then the least valuable ones until clearing them frees enough.
 
     A block's value is the sum of the scores of its anchors (names whose last mention is in the
     entry), per token freed; the value of the model's own text is multiplied by `_OWN_WORTH`. All
@@ -267,7 +272,7 @@ def _least_valuable(
 
 
 class _Zones:
-    """Decides, from the newest entry back, which entries a prune may clear."""
+    """Decides, going from the newest entry back, which entries a prune may clear."""
 
     def __init__(self, weights: ViewWeights, rules: PruneRules) -> None:
         self._weights = weights
@@ -283,7 +288,7 @@ class _Zones:
         )
 
     def exposed(self, entry: Entry, *, repeated: bool) -> int:
-        """Return the tokens that clearing an entry frees, 0 if it is protected or too small.
+        """Return the tokens that are freed by clearing an entry; 0 if it is protected or too small.
 
         ``repeated`` says that a later result of the same call replaces this one. Call this method
         once for every entry, newest first.
@@ -308,7 +313,7 @@ class _Zones:
         return tokens - PLACEHOLDER_TOKENS if beyond else 0
 
     def _is_left(self, entry: ToolResultEntry) -> bool:
-        """Return True if a result contains output to clear, since it is sent whole or only cut."""
+        """Return True if a prune can still clear output of a result, which is sent whole or cut."""
         view = self._weights.view
         state = view.state(entry.id)
         return state is EntryState.LIVE or (
@@ -322,7 +327,7 @@ class _Zones:
         return tool in chosen
 
     def _arguments(self, entry: AssistantEntry) -> int:
-        """Return the tokens that clearing an answer's long arguments frees.
+        """Return how many tokens are freed by clearing the long arguments of an answer.
 
         Returns 0 if the answer is protected, or if this would free too little.
         """
@@ -342,9 +347,10 @@ class Superseded(StrEnum):
     """The reason why an output is out of date."""
 
     REPEATED = "repeated"
-    """The same call was made again later, or a later read showed the whole file."""
+    """The output is outdated because the call was repeated, or because a later read showed the
+    whole file."""
     CHANGED = "changed"
-    """The file that the output shows was changed later."""
+    """The output is outdated because the file that it shows was changed later."""
 
 
 def superseded_results(view: ContextView, tools: TraitsByName) -> Mapping[int, Superseded]:
@@ -389,14 +395,15 @@ def _answered_calls(view: ContextView) -> Iterator[tuple[ToolCallPart, ToolResul
 def plan_image_prune(
     view: ContextView, settings: ImageSettings, budget: int, tokens: Callable[[ImagePart], int]
 ) -> PrunePlan | None:
-    """Plan which entries lose their images; None if the limits are met, or no entry can lose any.
+    """Plan which entries lose their images so that the images keep to the limits.
 
     The limits are a number of images and a share of ``budget``, the history budget, in tokens. If
     one is exceeded, entries keep their images from the newest back, as long as they fit. Entries
     after the model's last answer may fill the limits; older ones may fill only half, so that the
     next image doesn't break the cache again. An entry whose images don't fit is skipped, and an
     older one with fewer tokens may still keep its images. Pinned entries keep their images.
-    ``tokens`` returns the tokens of one image.
+    ``tokens`` returns the tokens of one image. Returns None if the limits are met, or if no entry
+    can lose any images.
     """
     loose: list[tuple[int, int, int]] = []
     count = 0
@@ -437,7 +444,7 @@ def plan_image_prune(
 
 
 def newest_seen(entries: Sequence[Entry]) -> int:
-    """Return the id of the newest answer without an error, 0 if there is none.
+    """Return the id of the newest answer that did not fail; 0 if there is none.
 
     A model has already read the entries before this answer.
     """

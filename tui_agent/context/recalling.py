@@ -1,4 +1,4 @@
-"""Chooses which lines of an overlong text to show.
+"""Chooses which lines to show of a text that is too long to be shown whole.
 
 They are the text's beginning, the lines with names that the conversation still uses, and an outline
 of the rest: whole lines with names not shown yet, then lines cut to such names, then the lines
@@ -19,27 +19,30 @@ from tui_agent.lazy import LazyPattern
 from tui_agent.session.tool_traits import TraitsByName
 
 _HEAD_SHARE = 0.05
-"""Share of the output that is used for the beginning of the text."""
+"""The beginning of the text may take this share of the output."""
 _USED_SHARE = 0.1
-"""Share of the room left after the text's first lines that lines with names in use may take."""
+"""After the text's first lines, lines with names in use may take this share of the remaining
+room."""
 _NAMES_SHARE = 0.7
-"""Share of the room left after the lines with names in use that is reserved for lines cut to their
-names."""
+"""After the lines with names in use, this share of the remaining room is reserved for lines that
+are cut to their names."""
 _CUT = "… "
-"""Mark before the names of a line that is cut to its names, and after the text of a line that is
+"""Written before the names in a line that is cut to its names, and after the text in a line that is
 cut to its beginning."""
 _NUMBER_BYTES = 8
-"""Number of bytes assumed for the number that precedes a line in the output."""
+"""Number of bytes assumed for the line number before a line of the output."""
 _WORD = LazyPattern(r"[\w$@][\w$@./:#-]{2,198}[\w$]")
 _PLAIN = LazyPattern(r"[A-Z]?[a-z]+(?:-[a-z]+)*|[A-Z]+|[\d.:-]+")
-"""Matches an ordinary word or a number; neither counts as a name."""
+"""Matches an ordinary word or a number. Neither of these counts as a name."""
 _JUDGED = 200
-"""Number of lines at a text's beginning from which its bytes per token are estimated."""
+"""Number of lines at the beginning of a text that are used to estimate the text's bytes per
+token."""
 _LONGEST = 300
-"""Maximum length, in characters, of a line that is shown whole because of its names."""
+"""A line with at most this many characters is shown whole if it contains names in use or new
+names."""
 
 _ROOMY = 6_000
-"""A recalled entry may be three times as long as other outputs, up to this many tokens."""
+"""Up to this many tokens, a recalled entry may be three times as long as other outputs."""
 
 
 def names_in_use(view: ContextView, tools: TraitsByName) -> dict[str, float]:
@@ -51,7 +54,7 @@ def names_in_use(view: ContextView, tools: TraitsByName) -> dict[str, float]:
 
 
 def recall_limits(limits: OutputLimits) -> OutputLimits:
-    """Return the limits of a recalled entry, which may be longer than other outputs.
+    """Return the limits for the text of a recalled entry, which may be longer than other outputs.
 
     ``limits`` are the limits of other outputs.
     """
@@ -91,14 +94,14 @@ def outline(
 
 
 class _Outline:
-    """Builds the outline of a text; ``shown`` maps the index of each line to show to its text."""
+    """Builds the outline of a text. ``shown`` maps the index of each line to show to its text."""
 
     def __init__(self, lines: Sequence[str], limits: OutputLimits) -> None:
         self.shown: dict[int, str] = {}
         self._lines = lines
         self._limits = limits
         self._left = _room(lines, limits) - NOTE_BYTES
-        """Bytes left for more lines."""
+        """Number of bytes that are left for more lines."""
         self._names = {at: _names_of(line) for at, line in enumerate(lines)}
         self._short = {at: names for at, names in self._names.items() if len(lines[at]) <= _LONGEST}
         self._long: int | None = None
@@ -151,7 +154,7 @@ class _Outline:
             known |= names
 
     def fill(self) -> None:
-        """Show the lines after the text's beginning, and more of the long line."""
+        """Fill the remaining room with the lines after the beginning and more of the long line."""
         has_gap = False
         for at, line in enumerate(self._lines):
             # The lines at the beginning are shown without numbers, up to the first cut line.
@@ -178,7 +181,7 @@ class _Outline:
         return self.shown.get(at) == self._lines[at]
 
     def _show_part(self, at: int, chars: int) -> None:
-        """Show up to ``chars`` characters of the long line's beginning, and its names."""
+        """Show at most ``chars`` characters of the long line's beginning, and its names."""
         if at in self.shown:
             self._left += _cost(self.shown[at])
         end = self._names_of_long or _CUT.rstrip()
@@ -220,7 +223,7 @@ def _cost(line: str) -> int:
 def _by_value(
     lines: Sequence[str], names_of: Mapping[int, set[str]], used: Mapping[str, float]
 ) -> list[int]:
-    """Return the indexes of lines with names in use, the highest value per byte first."""
+    """Return the indexes of the lines that contain names in use, best value per byte first."""
     places: dict[str, list[int]] = {}
     for at, names in names_of.items():
         for name in names & used.keys():
@@ -235,7 +238,7 @@ def _by_value(
 def _by_new_names(
     lines: Sequence[str], names_of: Mapping[int, set[str]], shown: AbstractSet[int]
 ) -> Iterator[int]:
-    """Yield the indexes of lines, starting with those with the most new names for their size.
+    """Yield the indexes of lines, beginning with the lines with the most new names per byte.
 
     A name is new if it is in no line of ``shown`` and in no line yielded before.
     """

@@ -42,13 +42,13 @@ _CHARS_PER_TOKEN = 4
 """Characters per token assumed for placeholders."""
 
 GIST_CHARS = 120
-"""Maximum characters of a title or text in a placeholder."""
+"""Maximum number of characters of the title or text that a placeholder contains."""
 
 INVALID_ARGUMENTS_KEY = "invalid_arguments"
 """Key of the JSON object in which invalid tool arguments are sent."""
 
 INVALID_ARGUMENTS_CHARS = 2_000
-"""Maximum characters of invalid tool arguments that are sent."""
+"""Maximum number of characters that are sent of invalid tool arguments."""
 
 _SURROGATE_ESCAPE = LazyPattern(r"\\u(?:[dD][89a-fA-F]|0000)")
 _STATUS = {
@@ -80,24 +80,24 @@ class Shown:
 
     @property
     def whole(self) -> bool:
-        """Whether the content of the entry is sent unchanged."""
+        """Whether the content of the entry is sent unchanged, that is, neither cut nor replaced."""
         return self.state in (EntryState.LIVE, EntryState.PINNED)
 
     def shows(self, image: ImagePart) -> bool:
-        """Return True if the image itself is sent, False if a line of text replaces it."""
+        """Return True if the image itself is sent, and False if a line of text is sent instead."""
         is_taken = self.documents if image.is_document else self.vision
         return self.whole and is_taken and image.blob not in self.left_out
 
     @property
     def cut(self) -> bool:
-        """Whether a prune cut the content to its beginning and end."""
+        """Whether a prune cut the content, so that only its beginning and end are sent."""
         return self.state is EntryState.PRUNED and self.kept_chars > 0
 
 
 def user_content(
     entry: UserEntry | ShellEntry | BranchSummaryEntry, shown: Shown, templates: Templates
 ) -> Content:
-    """Return the content of an entry that is sent in a user message, () if it has none."""
+    """Return an entry's content as it is sent in a user message; () if it has none."""
     if shown.state is EntryState.MASKED:
         return (ContentText(masked_text(entry, templates)),)
     match entry:
@@ -165,8 +165,8 @@ def result_text(entry: ToolResultEntry, shown: Shown, templates: Templates) -> s
         _seen, end, difference = output.partition("\n")
         output = f"{fill(templates.reference_lost, id=str(shown.lost))}{end}{difference}"
     if entry.full_output is not None:
-        # The entry's id, by which the whole output can be recalled; the tool that ran did not know
-        # it yet.
+        # Add the entry's id, by which the whole output can be recalled. The tool did not know the
+        # id yet when it ran.
         output = f"{output}\n[#{entry.id}]"
     return output if output.strip() else templates.empty_output
 
@@ -182,7 +182,7 @@ def assistant_text(entry: AssistantEntry, shown: Shown, templates: Templates) ->
 
 
 def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
-    """Return the provider's blobs of an answer's reasoning, to send back to ``model``.
+    """Return the provider's reasoning blobs of an answer, which are sent back to ``model``.
 
     The result is empty if any part has no blob or is from another model, or if the answer failed or
     was interrupted, because providers refuse incomplete or foreign reasoning
@@ -312,7 +312,7 @@ def pinned_text(entry: Entry, templates: Templates) -> PinnedText:
 
 
 def image_label(image: ImagePart) -> str:
-    """Return the line that names an image, such as ``[image: shots/a.png, 800x600]``."""
+    """Return the line of text that names an image, such as ``[image: shots/a.png, 800x600]``."""
     return valid(f"[{image.kind}: {_image_name(image)}]")
 
 
@@ -329,7 +329,7 @@ def image_text(image: ImagePart, entry_id: int, shown: Shown, templates: Templat
 
 
 def _document_text(image: ImagePart) -> str:
-    """Return the line that is sent instead of a PDF, "" for an image."""
+    """Return the line that is sent instead of a PDF; "" for a picture, which has no such line."""
     if image.is_document:
         return valid(f"[document: {_image_name(image)}; use read for its text]")
     return ""
@@ -347,7 +347,7 @@ def _image_name(image: ImagePart) -> str:
 
 
 def gist(entry: Entry) -> str:
-    """Return one line that describes an entry by its source, size, and status or exit code."""
+    """Describe an entry in one line by its source, size, and status or exit code."""
     lines = ""
     tokens = ""
     ending = ""
@@ -392,7 +392,7 @@ def short_count(tokens: int) -> str:
 
 
 def masked_text(entry: Entry, templates: Templates) -> str:
-    """Return the placeholder for an entry that the user cleared.
+    """Return the text that is sent instead of an entry that the user cleared.
 
     If the entry is short, the placeholder is short, too.
     """
@@ -436,7 +436,7 @@ def _shortened(value: Any, most: int, entry_id: int) -> Any:
 
 
 def line_count(text: str) -> int:
-    """Return the number of lines in a text; a final newline doesn't begin another line."""
+    """Return the number of lines in a text. A newline at its end doesn't begin another line."""
     if text:
         return text.count("\n") + (not text.endswith("\n"))
     return 0

@@ -27,7 +27,7 @@ class ContentText:
 
 @frozen
 class ImageRef:
-    """An image or a PDF inside a message, by blob; the bytes are added when the request is sent."""
+    """Refers by blob to an image or PDF in a message. The bytes are added when it is sent."""
 
     blob: str
     mime: str
@@ -37,7 +37,7 @@ class ImageRef:
 
 @frozen
 class RequestToolCall:
-    """A model's earlier tool call, sent back to it; ``arguments`` is a JSON object as text."""
+    """An earlier tool call, sent back to the model. ``arguments`` is a JSON object as text."""
 
     call_id: str
     tool: str

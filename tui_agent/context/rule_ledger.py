@@ -13,8 +13,7 @@ from tui_agent.lazy import frozen
 from tui_agent.session.entries import AssistantEntry, Entry, SystemEntry
 
 _MEMORY = "memory"
-"""Label of the section of the system prompt or opening message that contains the project's
-memory."""
+"""Label of the section with the project's memory in the system prompt or opening message."""
 
 
 class RulePlace(StrEnum):
@@ -23,10 +22,11 @@ class RulePlace(StrEnum):
     IN_VIEW = "in view"
     """The rule is sent as part of the message or instruction file that states it."""
     CARRIED = "carried word for word"
-    """The message that states the rule was summarised; the summary contains the rule verbatim."""
+    """The message that states the rule was summarised, but the summary contains the rule
+    verbatim."""
     LOST = "not sent"
-    """The message that states the rule was hidden or cleared, or the rule did not fit a summary's
-    budget."""
+    """The rule is no longer sent, because its message was hidden or cleared, or because it did not
+    fit a summary's budget."""
 
 
 @frozen

@@ -32,14 +32,14 @@ from tui_agent.session.entries import (
 )
 
 _PREFIX_SHARE = 0.3
-"""Share of a summary's length that is used for the first part of a split turn, if there is history
-before the turn."""
+"""Share of a summary's length that is used for the beginning of a split turn, if history before the
+turn is summarised, too."""
 _MESSAGES = (AssistantEntry, UserEntry, ShellEntry, BranchSummaryEntry, CompactionEntry)
 _INTERRUPTED = f"[Tool result]: {INTERRUPTED_OUTPUT}"
 RESULT_CHARS = 2_000
 """Default maximum number of characters of a tool result in the serialised text."""
 ARGUMENT_CHARS = 1_000
-"""Default maximum characters of one call's arguments in the text."""
+"""Default maximum number of characters of the arguments of one call in the serialised text."""
 
 
 def compaction_tasks(

@@ -37,10 +37,11 @@ ONLY_USER: Final[dict[str, Any]] = {"only_user": True}
 as a command, costs money, or affects other projects."""
 
 FixedShare = Annotated[float, Field(ge=0, le=1), FIXED]
-"""A fraction, 0 to 1, that users can't set."""
+"""Type of a setting that is a fraction from 0 to 1 and that users can't change."""
 
 FixedNumber = Annotated[int, Field(ge=0), FIXED]
-"""A whole number (of tokens, characters, turns …) that users can't set."""
+"""Type of a setting that is a whole number (of tokens, characters, turns …) and that users can't
+change."""
 
 
 def _check_threshold(value: object) -> object:
@@ -267,7 +268,7 @@ class PruneSettings(_Settings):
         return data
 
     def notes_tokens(self, freed: int, budget: int) -> int:
-        """Return the maximum tokens of a prune's notes.
+        """Return the maximum number of tokens that the notes of a prune may take.
 
         ``freed`` is how many tokens the prune frees, ``budget`` the history budget.
         """

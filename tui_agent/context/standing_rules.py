@@ -15,7 +15,7 @@ from tui_agent.whole_numbers import whole_number
 MAX_CHARS = 400
 """Maximum characters of a sentence that counts as a standing rule."""
 MIN_WORDS = 3
-"""Minimum number of words of a sentence that counts as a standing rule."""
+"""Minimum number of words that a sentence must have to count as a standing rule."""
 BUDGET_SHARE = 0.4
 """Largest share of a summary's budget for the user's messages that standing rules may take."""
 LEAST_BUDGET = 160
@@ -100,7 +100,10 @@ def rules_of(entries: Iterable[Entry]) -> list[StandingRule]:
 
 
 def read_rules(lines: Iterable[str]) -> Iterator[StandingRule]:
-    """Parse rules from lines of a summary such as ``#34 Never touch vendor``; skip other lines."""
+    """Parse rules from the lines of a summary, such as ``#34 Never touch vendor``.
+
+    Other lines are skipped.
+    """
     for line in lines:
         address, _space, text = line.removeprefix("#").partition(" ")
         number = whole_number(address)
@@ -111,7 +114,7 @@ def read_rules(lines: Iterable[str]) -> Iterator[StandingRule]:
 def carried(
     rules: Sequence[StandingRule], shown: str, budget: int, count: Callable[[str], int]
 ) -> tuple[tuple[str, ...], int]:
-    """Return the lines of the rules that a summary copies, and the number of rules that don't fit.
+    """Return the lines of the rules to copy into a summary, and how many rules don't fit.
 
     Rules that the text ``shown`` contains are left out. The newest rules are chosen first; one that
     doesn't fit the rest of ``budget`` tokens is skipped, and an older, shorter one may still fit.

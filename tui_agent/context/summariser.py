@@ -31,16 +31,16 @@ MIN_ANSWER_CHARS = 20
 """Minimum length, in characters, of a summary that is accepted. It excludes answers such as "No
 prior history."."""
 _CACHED_PRICE = 0.1
-"""Price of a token that is read from the provider's cache, relative to that of an uncached
-token."""
+"""Price of a token that is read from the provider's cache, as a share of the price of an uncached
+one."""
 _MARGIN = 0.05
 """Share of the summariser's window that is left free, because sizes are estimates."""
 _MIN_CHUNK_TOKENS = 400
 """Minimum room for the conversation in one call, in tokens, however small the window is."""
 _MIN_WINDOW = 1_024
-"""Smallest window, in tokens, that is tried when calls are refused as too long."""
+"""When calls are refused as too long, smaller windows are tried, down to this number of tokens."""
 _WORDS_PER_TOKEN = 0.7
-"""Words per token, to state a summary's target length in words."""
+"""Number of words per token, used to state a summary's target length in words."""
 _HEADING = LazyPattern(r"^\s*(?:#{1,6}\s+|\*\*)([^\n*:]{3,60}?)\s*(?:\*\*:?|:)?\s*$", re.MULTILINE)
 _NOTE_HEADINGS = (
     "Goal, Progress, Done, In Progress, Blocked, Key Decisions, Next Steps, Critical Context"
@@ -79,20 +79,20 @@ class SummariserLimits:
 
     @property
     def max_output(self) -> int:
-        """Maximum tokens of an answer; twice the target, because a cut-off answer is useless.
+        """Maximum tokens of an answer, twice the target because a cut-off answer is useless.
 
         The result is at least 1,024, but at most a quarter of the window or, in a tiny window, 256.
         """
         return min(max(2 * self.summary, 1_024), max(256, self.window // 4))
 
     def room(self, prompt_tokens: int) -> int:
-        """Return how many tokens one call leaves for the conversation; it may be negative."""
+        """Return how many tokens of the conversation fit into one call; may be negative."""
         return round(self.window * (1 - _MARGIN)) - self.max_output - prompt_tokens
 
 
 @frozen
 class SummaryTask:
-    """One text to write: a summary of ``blocks``, made with the prompt ``prompt``.
+    """A text for the model to write: a summary of ``blocks``, made with the prompt ``prompt``.
 
     ``previous`` is the earlier summary to update; if there are no blocks, it stays unchanged.
     ``focus`` is what the user wants the summary to stress. ``share`` is the task's share of the
@@ -124,8 +124,8 @@ class SummaryCall:
     live: bool = False
     attempt: int = 1
     about: tuple[str, ...] = ()
-    """The blocks of text to summarise if ``text`` does not contain them, that is, for a live
-    call."""
+    """The blocks of text to summarise, for a live call, because its ``text`` doesn't contain
+    them."""
 
 
 @frozen
@@ -144,7 +144,7 @@ class SummaryAnswer:
     too_long: bool = False
     """Whether the call was refused because it is longer than the model accepts."""
     refused: bool = False
-    """Whether the provider refused the call because of its content."""
+    """Whether the provider refused the call because of the call's content."""
 
     @property
     def is_refusal(self) -> bool:
@@ -153,20 +153,21 @@ class SummaryAnswer:
 
 @frozen
 class SummaryFailure:
-    """A failure to get a summary; ``reason`` is a sentence for the user."""
+    """A failure to get a summary. ``reason`` is a sentence that tells the user why."""
 
     reason: str
     too_long: bool = False
-    """Whether a call was longer than the summariser accepts."""
+    """Whether a call was refused because it was longer than the summariser accepts."""
     is_unfit: bool = False
-    """Whether the model answered, but not with a summary; the program then lists the entries."""
+    """Whether the model gave an answer that is no summary. In that case the program lists the
+    entries instead."""
     thinking_refused: bool = False
     """Whether a call that contained the model's raw thinking was refused."""
 
 
 Summarising = Generator[tuple[SummaryCall, ...], Sequence[SummaryAnswer], "str | SummaryFailure"]
-"""A generator that yields the model calls to make, receives their answers in the same order, and
-returns the summary or a failure."""
+"""A generator that writes a summary. It yields the model calls to make, receives their answers in
+the same order, and returns the summary or a failure."""
 
 
 def choose_input(
@@ -262,7 +263,7 @@ def summarise(
             continue
         if not texts.too_long or controller.limits.window < 2 * _MIN_WINDOW:
             return texts
-        # The model counts more tokens than this program does, so try with half the window.
+        # The model counts more tokens than this program does, so try again with half the window.
         controller = replace(
             controller, limits=replace(controller.limits, window=controller.limits.window // 2)
         )
@@ -282,10 +283,10 @@ def _without_thinking(task: SummaryTask) -> SummaryTask:
 
 
 def request_before(live: ModelRequest, entry_id: int) -> ModelRequest | None:
-    """Return a request with only the messages before the message made from an entry.
+    """Return the beginning of a request, up to the message that was made from an entry.
 
-    Returns None if the entry has no message, is in the first message, or isn't the first entry in
-    its message.
+    That message itself is left out. Returns None if the entry has no message, is in the first
+    message, or isn't the first entry in its message.
     """
     at = next((at for at, message in enumerate(live.messages) if entry_id in message.origin), 0)
     if not at or min(live.messages[at].origin) < entry_id:
@@ -317,7 +318,7 @@ def build_request(call: SummaryCall, model: str, live: ModelRequest | None = Non
 
 
 def chunk(blocks: Sequence[str], budget: int, count: CountText) -> tuple[str, ...]:
-    """Join blocks, in order, into texts of at most ``budget`` tokens each.
+    """Join blocks, in their order, into texts that have at most ``budget`` tokens each.
 
     A block that is too long for one text is cut in the middle.
     """
@@ -340,14 +341,14 @@ def chunk(blocks: Sequence[str], budget: int, count: CountText) -> tuple[str, ..
 
 @frozen
 class _Controller:
-    """Builds the calls for tasks, within a summariser's limits."""
+    """Builds the model calls for summary tasks, within the summariser's token limits."""
 
     prompts: SummaryPrompts
     limits: SummariserLimits
     count: CountText
 
     def calls(self, task: SummaryTask, *, live: bool = False) -> tuple[SummaryCall, ...]:
-        """Return the calls of a task: one, or one for each chunk if the blocks don't fit one call.
+        """Return the calls of a task: one, or one for each chunk if one call can't hold all blocks.
 
         Returns () for a task without blocks, unless ``live``.
         """
@@ -362,14 +363,15 @@ class _Controller:
         texts = chunk(task.blocks, self._room(instruction, previous, frame), self.count)
         if len(texts) == 1:
             return (self._call(instruction, previous, _tagged("conversation", texts[0]), frame),)
-        # Chunks are summarised without the previous summary, which is added when they are merged.
+        # Chunks are summarised without the previous summary. It is added when the chunks are
+        # merged.
         alone = instruction
         if task.prompt == "compaction_update":
             alone = self.prompts.compaction
         return tuple(self._call(alone, _tagged("conversation", text), frame) for text in texts)
 
     def merging(self, task: SummaryTask, texts: Sequence[str]) -> tuple[SummaryCall, ...]:
-        """Return calls that each merge as many texts as fit.
+        """Return the calls that merge texts, each call as many texts as fit.
 
         Each call merges at least two texts, except the last one.
         """
@@ -398,7 +400,7 @@ class _Controller:
 
 
 def _merge(task: SummaryTask, parts: Sequence[str], controller: _Controller) -> Summarising:
-    """Merge the summaries of chunks, and the previous summary, in as many rounds as needed."""
+    """Merge the previous summary and the summaries of chunks, in as many rounds as are needed."""
     texts = list(parts)
     if len(texts) > 1 and task.previous:
         texts.insert(0, task.previous)
@@ -415,7 +417,7 @@ def _merge(task: SummaryTask, parts: Sequence[str], controller: _Controller) -> 
 def _ask(
     calls: Sequence[SummaryCall], limits: SummariserLimits
 ) -> Generator[tuple[SummaryCall, ...], Sequence[SummaryAnswer], "list[str] | SummaryFailure"]:
-    """Make calls, and return the texts of their answers in order.
+    """Make the given calls, and return the texts of the answers in the same order.
 
     Rejected calls are repeated. Returns a failure if a call has no acceptable answer after
     ``ATTEMPTS`` tries, or at once if a call was too long or its thinking was refused.

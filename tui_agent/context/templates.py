@@ -1,4 +1,4 @@
-"""Templates for the texts around content in a request. The caller loads them from ``prompts/``."""
+"""Templates of the texts around content in a request. The caller loads them from ``prompts/``."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -39,13 +39,13 @@ class Templates:
         "[As #{id} had it, which has left the context since: read the file again, or "
         'recall("#{id}").]'
     )
-    """Text that replaces the note "unchanged since entry ``id``" of a read when that entry is no
-    longer sent."""
+    """Text that replaces the result of a read, "unchanged since entry ``id``", when that entry is
+    no longer sent."""
     tool_images: str = "[images]"
     """Text that precedes images of tool results that are sent in a user message."""
     conversation_start: str = "[…]"
-    """Text of the first user message of a history that has lost its own, because providers require
-    such a message."""
+    """Text of the first user message for a history that no longer contains any, because providers
+    require a history to start with a user message."""
     empty_output: str = "(no output)"
     """Text that replaces the output of a tool that printed nothing."""
 

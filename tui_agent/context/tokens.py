@@ -40,7 +40,7 @@ CALL_TOKENS = 8
 """Number of tokens of each tool call in addition to its name and arguments, that is, of its id and
 markup."""
 REQUEST_TOKENS = 3
-"""Number of tokens at the end of each request that begin the answer (same source as above)."""
+"""Number of tokens at the end of each request that introduce the answer (source as above)."""
 TOOLS_TOKENS = 12
 """Number of tokens of a request's list of tools in addition to the tools themselves."""
 UNKNOWN_IMAGE_TOKENS = 1_100
@@ -51,19 +51,20 @@ PAGE_TOKENS = 2_500
 image."""
 
 EXACT_WORK = 65_536
-"""Longest text that is counted as a whole (about 15 ms), as measured by ``_work``. Longer texts are
-sampled."""
+"""Length of the longest text that is counted as a whole (in about 15 ms), as measured by ``_work``.
+Longer texts are sampled."""
 SAMPLES = 128
-"""Number of samples taken of a text that is too long to be counted whole."""
+"""Number of samples that are taken of a text too long to be counted whole."""
 _OUTSIDE_WORK = 8
-"""Number of ASCII characters that take as long to count as one byte of other characters."""
+"""Number of ASCII characters whose counting takes as long as that of one byte of other
+characters."""
 
 _CL100K_MODEL = LazyPattern(r"(?:^|/)(?:gpt-4(?![.o\d])(?!-?5)|gpt-3\.5|gpt-35|text-embedding)")
 _CLAUDE = LazyPattern(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2})(?!\d))?")
 
 _ALONE = resolve(())
 _AS_SENT = (",", ":")
-"""Separators used in the JSON of a request, which contains no spaces."""
+"""Separators of JSON without spaces, because requests are written without spaces."""
 
 
 @frozen
@@ -91,11 +92,14 @@ class TokenCounter:
         return self.calibrated(self._schema(tool))
 
     def entry(self, entry: Entry) -> int:
-        """Return the tokens of an entry that is sent unchanged; a count stored with it is used."""
+        """Return the tokens of an entry that is sent unchanged.
+
+        If a count is stored with the entry, it is used.
+        """
         return self.calibrated(self.stored(entry))
 
     def stored(self, entry: Entry) -> int:
-        """Return the uncorrected tokens stored with an entry, or count them if none are stored."""
+        """Return the uncorrected tokens that are stored with an entry; if none are, count them."""
         if not entry.tokens:
             return self.estimate(entry)
         if entry.scripts:
@@ -103,7 +107,7 @@ class TokenCounter:
         return entry.tokens
 
     def estimate(self, entry: Entry) -> int:
-        """Count the uncorrected tokens to store with an entry."""
+        """Count the uncorrected tokens of an entry, to be stored with the entry."""
         if isinstance(entry, SystemEntry):
             return self.head(entry)
         view = _ALONE if isinstance(entry, ToolResultEntry) else resolve((entry,))
@@ -145,7 +149,7 @@ class TokenCounter:
         return tokens
 
     def messages(self, messages: Iterable[Message]) -> int:
-        """Return the uncorrected tokens of messages without their images."""
+        """Return the uncorrected tokens of messages. Their images are not counted."""
         return sum(map(self._message, messages))
 
     def images(self, entry: Entry, sent: Collection[str] | None = None) -> int:
@@ -157,7 +161,7 @@ class TokenCounter:
         )
 
     def calibrated(self, tokens: int) -> int:
-        """Convert uncorrected tokens into the model's tokens."""
+        """Convert a number of uncorrected tokens into a number of the model's own tokens."""
         return round(self.calibration.apply(tokens))
 
     def learn(self, counted: int, reported: int) -> "TokenCounter":
@@ -189,7 +193,7 @@ def encoding_name(model: str) -> str:
 
 
 def count_text(text: str, encoding: str = "o200k_base") -> int:
-    """Return the uncorrected tokens of a text, in at most about 0.05 seconds.
+    """Count or estimate the uncorrected tokens of a text, in at most about 0.05 seconds.
 
     The result is a `Count` if some tokens are not of the class ``calibration.TEXT``. Long texts are
     estimated from samples.
@@ -214,9 +218,10 @@ def _count(text: str, encoding: str) -> int:
 
 
 def _work(text: str) -> int:
-    """Return the effort of counting a text, as the number of ASCII characters that take as long.
+    """Return how long it takes to count a text's tokens, measured in ASCII characters.
 
-    Scripts without spaces take longer, because their pieces are long and rarely repeat.
+    The result is the number of ASCII characters that take as long to count. Scripts without spaces
+    take longer, because their pieces are long and rarely repeat.
     """
     if text.isascii():
         return len(text)
@@ -272,7 +277,7 @@ def _patches(width: float, height: float, size: int) -> int:
 
 
 def _readable(blob: str) -> str:
-    """Return the readable text in a provider's reasoning blob, "" if it isn't JSON."""
+    """Return the readable text in a provider's reasoning blob; "" if the blob isn't JSON."""
     try:
         value = json.loads(blob)
     except (ValueError, RecursionError):

@@ -67,7 +67,8 @@ _NO_ERROR = LazyPattern(
     re.IGNORECASE,
 )
 _FINE = LazyPattern(r"\bPASS(?:ED)?\b|^\s*(?:test .* \.\.\. )?ok\b|[✓✔√]")
-"""Matches lines about passed tests, whose names often contain an error word."""
+"""Matches lines about passed tests. They are no errors, though test names often contain error
+words."""
 
 _CLEAR = LazyPattern(
     r"(?i:(?:error|exception|fatal|panic)(?:\[\w+\])?: )|(?i:\berror [A-Z]{1,4}\d+)|^E  +\S|^Traceback|\bFAIL(?:ED)?\b"
@@ -82,31 +83,31 @@ _PLACE = LazyPattern(
 
 _PLACED = LazyPattern(r"\.\w{1,5}:\d+(?::\d+)?: ")
 _POINTER = LazyPattern(r"\s*--> \S+:\d+")
-"""Matches a line of the Rust compiler that gives the file of the error on the previous line."""
+"""Matches a line in which the Rust compiler names the file of the error on the line before."""
 
 _MAX_LINE_CHARS = 2_000
-"""Maximum characters of a line that are searched for errors."""
+"""Maximum number of characters of a line in which errors are searched for."""
 
 _MAX_LINES_JUDGED = 8_000
 """Maximum lines with an error word that are matched against ``_ERROR``. If there are more, the
 first and the last are matched."""
 
 _MAX_SIMILAR_LINES = 3
-"""How many lines that differ only in numbers are ranked as usual; further ones rank below all
-others."""
+"""How many lines that differ only in their numbers are ranked as usual. Any more of them rank below
+all other lines."""
 
 NOTE_BYTES = 200
-"""Bytes of a cut output reserved for the note about what was left out."""
+"""Number of bytes of a cut output that are reserved for the note about what was left out."""
 
 ERROR_SHARE = 0.2
-"""Largest share of a cut output that error-looking lines from the middle may take."""
+"""Lines from the middle that look like errors may take at most this share of a cut output."""
 
 ERROR_LINE_CHARS = 240
-"""Maximum characters shown of an error-looking line."""
+"""Maximum number of characters that are shown of a line that looks like an error."""
 
 
 def error_looking(lines: Sequence[str]) -> list[int]:
-    """Return the indexes of the lines that look like errors, ascending."""
+    """Return the indexes of the lines that look like errors, in ascending order."""
     lowered = [line.lower() for line in lines]
     ends = list(accumulate(len(line) + 1 for line in lowered))
     text = "\n".join(lowered)
@@ -208,7 +209,7 @@ def truncate(
     first_line: int = 1,
     error_lines: int = 20,
 ) -> Truncated:
-    """Cut a text to its limits, with a note about exactly what is missing.
+    """Cut a text to its limits, and add a note that says exactly what is missing.
 
     If ``keep`` is "head", the beginning is kept; this is for reads and listings, which can continue
     at an offset. If it is "ends", the beginning, the end and up to ``error_lines`` error-looking
@@ -255,7 +256,7 @@ def truncate(
 
 
 def cut_middle(text: str, chars: int, address: str = "") -> str:
-    """Return a text cut to ``chars`` characters.
+    """Cut a text in its middle to ``chars`` characters.
 
     The result consists of the beginning and the end of the text, with a note between them. A text
     that fits is returned unchanged. The note says how many characters are missing and where the
@@ -283,8 +284,8 @@ class _Cut:
     def head(self, hint: str) -> Truncated:
         shown, kept = self._take(self.lines, self.room, self.max_lines)
         if len(shown) == len(self.lines):
-            # Lines were only cut in their middle, where a note says so, so there is no line to
-            # continue from.
+            # Lines were only cut in their middle, where a note says so. So there is no line from
+            # which to continue.
             kept -= self.ends_open
             return Truncated("\n".join(shown), self._truncation(len(shown), kept))
         last = self.first_line + len(shown) - 1
@@ -326,7 +327,7 @@ class _Cut:
         return Truncated("\n".join([*parts, "", *tail[::-1]]), truncation, start)
 
     def _take(self, lines: Sequence[str], room: int, most: int) -> tuple[list[str], int]:
-        """Return the first lines that fit (at least one), and the number of their bytes kept."""
+        """Return the first lines that fit, but at least one, and the number of bytes kept."""
         taken: list[str] = []
         kept = 0
         for line in lines[:most]:
@@ -384,7 +385,7 @@ def _after(hint: str, next_line: int) -> str:
 
 
 def fitting_bytes(text: str, limits: OutputLimits) -> int:
-    """Return how many bytes of a text fit the limits, which are in bytes and in tokens.
+    """Return how many bytes of a text fit into limits that are given in bytes and in tokens.
 
     The bytes per token are estimated from the text's beginning: three for prose, code or Chinese,
     one and a half for text without spaces (base64, hashes, minified data).

@@ -9,11 +9,11 @@ from enum import StrEnum
 from tui_agent.session.entries import AssistantEntry
 
 _ANNOUNCES = (":", "：", "…", "...")
-"""Endings of a text that announces something to follow, such as a tool call."""
+"""If a text ends with one of these, it announces that something follows, such as a tool call."""
 
 
 class Verdict(StrEnum):
-    """The kind of a model's answer; only WHOLE can be a summary."""
+    """Says whether a model's answer can be used. Only a WHOLE answer can be a summary."""
 
     WHOLE = "whole"
     """The answer is a complete text without tool calls, which ends the turn."""
@@ -22,23 +22,23 @@ class Verdict(StrEnum):
     CUT = "cut"
     """The answer reached its token limit, so that its last call may be incomplete."""
     SILENT = "says nothing"
-    """The answer contains no text, no calls and no reasoning."""
+    """The answer is unusable because it contains no text, no calls and no reasoning."""
     THINKING = "thinking only"
-    """The answer contains only reasoning."""
+    """The answer is unusable because it contains only reasoning."""
     PROMISED = "promises calls"
     """The text announces a tool call that is missing, or contains one that can't be parsed."""
     REFUSED = "refused"
-    """The provider or the model declined to answer."""
+    """The provider or the model refused to answer."""
     PAUSED = "paused"
     """The provider will continue the answer when the conversation is sent again."""
     BROKEN = "broken"
-    """The answer was interrupted or failed."""
+    """The answer is incomplete because it was interrupted or failed."""
 
 
 ENDS_TURN = frozenset({Verdict.WHOLE, Verdict.CUT, Verdict.REFUSED})
-"""Verdicts that end a turn if the answer contains no calls."""
+"""Verdicts with which an answer ends the turn, if it contains no calls."""
 NUDGED = frozenset({Verdict.SILENT, Verdict.THINKING, Verdict.PROMISED})
-"""Verdicts after which the model is asked once more for an answer."""
+"""Verdicts after which the model is asked once more, because it gave no usable answer."""
 
 _FINISHES = {
     "pause": Verdict.PAUSED,
@@ -47,13 +47,14 @@ _FINISHES = {
     "interrupted": Verdict.BROKEN,
     "error": Verdict.BROKEN,
 }
-"""Verdicts that follow from the finish reason alone, whatever the answer contains."""
+"""Verdicts that follow from the finish reason alone, whatever the answer contains. The keys are the
+finish reasons."""
 
 
 def judge(
     finish: str, text: str, *, calls: int, is_thinking: bool = False, unread: str = ""
 ) -> Verdict:
-    """Return the verdict on an answer.
+    """Judge an answer by its finish reason and its contents, and return the verdict.
 
     ``finish`` is a value of ``AssistantEntry.finish``, ``calls`` the number of tool calls.
     ``is_thinking`` says that the answer contains reasoning. ``unread`` says why a call written in
@@ -73,7 +74,7 @@ def judge(
 
 
 def verdict_on(answer: AssistantEntry, unread: str = "") -> Verdict:
-    """Return the verdict on a stored answer.
+    """Judge a stored answer, and return the verdict.
 
     ``unread`` has the same meaning as for ``judge``.
     """

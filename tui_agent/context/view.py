@@ -38,7 +38,7 @@ class EntryState(StrEnum):
     """The state of an entry of a view, which says how the entry is sent to the model."""
 
     LIVE = "live"
-    """The entry is sent unchanged."""
+    """The normal state: the entry is sent unchanged."""
     PRUNED = "pruned"
     """The entry was cleared or cut by a prune. This applies to an output, a message's images, and
     an answer's long arguments."""
@@ -84,14 +84,15 @@ class ContextView:
     pinned: tuple[PinnedText, ...] = ()
     rewrites: tuple[tuple[int, int], ...] = ()
     left_out: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    """The parts of entries that a provider refused, by entry id; see ``ContextEditEntry.parts``."""
+    """The parts of entries that were left out because a provider refused them, by entry id; see
+    ``ContextEditEntry.parts``."""
     originals: Mapping[int, Entry] = field(default_factory=dict)
-    """The stored form of entries that the user edited, by id; ``entries`` contains the edited
-    form."""
+    """The entries that the user edited, as they are stored, by id. ``entries`` contains their
+    edited form."""
 
     @property
     def reasoning_from(self) -> int:
-        """The lowest id of an entry whose reasoning may be sent; 0 if no reasoning was refused."""
+        """The lowest entry id from which reasoning may be sent; 0 if no reasoning was refused."""
         refused = [target for target, parts in self.left_out.items() if REASONING in parts]
         return max(refused, default=-1) + 1
 
@@ -106,7 +107,7 @@ class ContextView:
         return self.states.get(entry_id, EntryState.LIVE)
 
     def is_open(self, entry_id: int) -> bool:
-        """Return True if an entry is live or pinned, so that its content is sent unchanged."""
+        """Return True if the content of an entry is sent unchanged (live or pinned entries)."""
         return self.states.get(entry_id, EntryState.LIVE) in (EntryState.LIVE, EntryState.PINNED)
 
     def holds(self, entry_id: int | None) -> bool:
@@ -116,7 +117,7 @@ class ContextView:
         return self.is_open(entry_id) and any(entry.id == entry_id for entry in self.entries)
 
     def answered(self) -> frozenset[int]:
-        """Return the ids of all tool results that belong to a call; other results are not sent."""
+        """Return the ids of the tool results that belong to a call, because only these are sent."""
         answered: set[int] = set()
         for row in self.results.values():
             answered.update(result.id for result in row if result is not None)
@@ -240,7 +241,7 @@ def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str | 
 
 @dataclass
 class _Edits:
-    """Collects the effects of prunes and context edits, by entry id."""
+    """Collects how prunes and context edits change each entry, by entry id."""
 
     states: dict[int, EntryState] = field(default_factory=dict)
     kept_chars: dict[int, int] = field(default_factory=dict)
@@ -248,7 +249,7 @@ class _Edits:
     carried: dict[int, PinnedText] = field(default_factory=dict)
     left_out: dict[int, set[str]] = field(default_factory=dict)
     texts: dict[int, str] = field(default_factory=dict)
-    """The content with which the user replaced that of the entry, by entry id."""
+    """The contents with which the user replaced those of entries, by entry id."""
 
     def prune(self, entry: PruneEntry, seen: set[int]) -> None:
         for target, note in zip_longest(
@@ -326,7 +327,7 @@ def _apply_edits(entries: Sequence[Entry], compaction: CompactionEntry | None) -
 
 
 def _pair(entries: Sequence[Entry]) -> dict[int, tuple[ToolResultEntry | None, ...]]:
-    """Return the results of each answer's calls, by the answer's id; a missing result is None."""
+    """Return the results of each answer's calls, by the answer's id. A missing one is None."""
     rows: dict[int, tuple[ToolResultEntry | None, ...]] = {}
     waiting: AssistantEntry | None = None
     places: dict[str, list[int]] = {}

@@ -33,8 +33,8 @@ SLOTS = {"o200k_base": 1 << 19, "cl100k_base": 1 << 18}
 are in use."""
 
 PIECE_CHARS = 128
-"""Maximum length, in characters, of a piece that is counted at once, because the time grows with
-the square of the length."""
+"""Maximum length, in characters, of a piece of text that is counted at once, because the time to
+count it grows with the square of its length."""
 
 REMEMBERED_PIECES = 16_384
 """Number of pieces of text whose token counts are cached, because the same pieces recur in many
@@ -43,7 +43,7 @@ texts. The cache takes about 3 MB."""
 NUMBER_BYTES = 4
 """Number of bytes of each number in an encoding's file."""
 _NO_RANK = 1 << 30
-"""Rank given to bytes that are not a token; higher than every real rank."""
+"""Rank that is used for bytes that are not a token. It is higher than the rank of every token."""
 
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 _PATTERNS = {
@@ -95,7 +95,7 @@ class Vocabulary:
         self._counted = lru_cache(REMEMBERED_PIECES)(self._count_piece)
 
     def count(self, text: str) -> tuple[int, int]:
-        """Return how many tokens a text has, and how many of them have a byte outside ASCII."""
+        """Return a text's number of tokens, and how many of them contain a non-ASCII byte."""
         tokens = 0
         outside = 0
         for piece, times in Counter(self._split(text)).items():
@@ -152,7 +152,7 @@ class Vocabulary:
 
 @cache
 def vocabulary(name: str) -> Vocabulary:
-    """Return the encoding ``name``, which is one of ``COUNTS``; each is loaded only once."""
+    """Return the encoding ``name``, a key of ``COUNTS``. Each encoding is loaded only once."""
     return Vocabulary(name)
 
 

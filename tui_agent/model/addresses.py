@@ -106,7 +106,10 @@ def _origin(url: str) -> tuple[str, str, int] | None:
 
 
 def plain_url(url: str) -> str:
-    """Return a URL without user, password, query and trailing slash, for storing and showing."""
+    """Return a URL that can be shown and stored.
+
+    It has no user, password, query and trailing slash.
+    """
     parts = split(url)
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme.lower(), host.lower(), parts.path.rstrip("/"), "", ""))

@@ -38,7 +38,8 @@ Origin = Literal["catalog", "config", "server", "assumed", "learnt"]
 that it comes from a refused request."""
 
 HOUR_WRITE = 2.0
-"""Anthropic's price for caching input for an hour, as a multiple of the input price."""
+"""Anthropic's price for caching a token for an hour, as a multiple of the price of an input
+token."""
 _TIER = LazyPattern(r"input_cost_per_token_above_(\d+)k_tokens")
 _WRITE_COST = "cache_creation_input_token_cost"
 _HOUR_COST = f"{_WRITE_COST}_above_1hr"
@@ -102,14 +103,14 @@ class ModelInfo:
     """The facts about a model. Sizes are in tokens."""
 
     id: str
-    """The id with which the user chooses the model, usually ``provider/name``."""
+    """The id by which the user chooses the model, usually ``provider/name``."""
     provider: str
     context_window: int
     max_output: int | None = None
-    """Longest answer; None if unknown or only limited by the window."""
+    """Maximum length of an answer, in tokens. None if it is unknown or limited only by the
+    window."""
     prices: tuple[Prices, ...] = ()
-    """Prices in ascending order of the prompt size above which they apply (``over``); empty if
-    unknown."""
+    """Prices, ordered by the prompt size above which each applies (``over``); empty if unknown."""
     vision: bool = False
     tools: bool = True
     reasoning: bool = False
@@ -119,22 +120,23 @@ class ModelInfo:
     """Effort levels that the model accepts, lowest first. They are empty if the model is known not
     to reason; for an unknown model, they are all levels."""
     max_effort: Literal["xhigh", "max"] = "xhigh"
-    """The value sent for ``Effort.MAX`` in OpenAI's format: "max" only if the model is known to
-    accept it."""
+    """The value that is sent for ``Effort.MAX`` in OpenAI's format. It is "max" only if the model
+    is known to accept that value."""
     responses_only: bool = False
-    """Whether the model answers only in OpenAI's Responses format, not in chat completions."""
+    """Whether the model answers only in OpenAI's Responses format, and not in chat completions."""
     without_tools: bool = False
-    """Whether the model's server or the settings state that it can't call tools. The price list is
-    not used for this, because its rows are often incomplete."""
+    """Whether the model's server or the settings state that the model can't call tools. The price
+    list is not used for this, because its rows are often incomplete."""
     small: bool = False
     """Whether the model has so few parameters that many tools confuse it."""
     tiny: bool = False
     """Whether the model has too few parameters to call tools; if so, ``model.steps`` builds its
     requests."""
     origin: Origin = "catalog"
-    """The source of the size ``context_window``."""
+    """Where the size ``context_window`` comes from."""
     deprecated_on: str | None = None
-    """The announced last day of the model at its provider, as an ISO date; None if unknown."""
+    """The last day on which the provider offers the model, as announced, as an ISO date; None if
+    unknown."""
 
     @property
     def name(self) -> str:
@@ -200,7 +202,7 @@ class Catalog:
         self._rows = PriceList(path)
         self._infos: dict[str, ModelInfo] = {}
         self.served = served or ServedModels()
-        """Servers' answers about their models; call ``forget`` after adding one."""
+        """What servers reported about their models. After adding an answer, call ``forget``."""
         self.addresses = Addresses(self._environ, self.settings, self._providers)
         """The addresses of the providers' and models' servers."""
 
@@ -213,7 +215,7 @@ class Catalog:
         self.forget()
 
     def forget(self) -> None:
-        """Clear the cached facts, for example after a server has answered."""
+        """Clear the cached facts. This is needed, for example, after a server has answered."""
         self._infos.clear()
 
     def info(self, model: str) -> ModelInfo:
@@ -252,7 +254,7 @@ class Catalog:
         return own + [self.info(model_id) for model_id in sorted(ids - set(self.settings))]
 
     def beside_own(self) -> Iterator[tuple[ModelInfo, str]]:
-        """Yield chat models that servers in the settings offer, but the settings don't list.
+        """Yield the chat models that servers in the settings offer, but the settings don't list.
 
         Each model is paired with the base URL of its server.
         """
@@ -270,11 +272,11 @@ class Catalog:
                 yield replace(info, context_window=served.window or info.context_window), url
 
     def _answer_at(self, url: str) -> ServerAnswer | None:
-        """Return the last answer of the server at a URL; None for "", or if it never answered."""
+        """Return the latest answer of the server at a URL; None for "" or if it never answered."""
         return self.served.answer(url) if url else None
 
     def can_chat(self, name: str) -> bool:
-        """Return False if the price list knows the name only for other uses, such as embeddings."""
+        """Return False if the price list has the name only for models that can't chat."""
         return spelled(name) not in self._rows.closed
 
     def knows(self, model: str) -> bool:
@@ -336,13 +338,13 @@ class Catalog:
         return list(dict.fromkeys(close))[:limit]
 
     def judge(self, model: str) -> NameVerdict:
-        """Return whether a model's name can be used, with similar names if it isn't known.
+        """Say whether a model's name can be used and, if it isn't known, which names are similar.
 
         It may read the whole price list, so don't call it on the UI thread.
         """
         model = model.strip()
         prefix, slash, name = model.partition("/")
-        # Only the user's own server knows its models' names, so any name is accepted.
+        # Only the user's own server knows the names of its models, so any name is accepted.
         is_own_server = provider_of(self.provider(model)).local_url is not None or bool(
             self.place(model).source
         )
@@ -375,7 +377,7 @@ class Catalog:
         return ""
 
     def require(self, model: str) -> str:
-        """Return a warning for the user if the catalog doesn't know the model, otherwise "".
+        """Return a warning for the user if the catalog doesn't know the model; otherwise "".
 
         Raises:
             UnknownModelError: the name has no known provider, or contains white space.
@@ -400,7 +402,7 @@ class Catalog:
     # -- rows ---------------------------------------------------------------------------------------------------
 
     def _exact(self, model: str) -> Row | None:
-        """Return the price list's row for exactly this model at its provider; None if missing."""
+        """Return the price list's row for exactly this model at its provider; None without one."""
         prefix, slash, name = model.partition("/")
         row = self._rows.get(model)
         if row is not None or not slash:
@@ -602,7 +604,7 @@ def _overlaid(
     origin: Origin,
     prices: tuple[Prices, ...],
 ) -> ModelInfo:
-    """Return ``info``, overridden by the facts in ``said`` (a server's answer or the settings).
+    """Return ``info`` with its facts overridden by those in ``said`` (an answer or settings).
 
     If ``window`` is None or ``prices`` are empty, they replace nothing. ``origin`` is the window's
     source.

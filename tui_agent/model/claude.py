@@ -54,13 +54,14 @@ class Claude:
     """The type of thinking to request for effort off; "" to leave out the field, None if thinking
     can't be turned off."""
     thinks: bool = False
-    """Whether the model thinks if the request doesn't mention thinking."""
+    """Whether the model thinks even if the request doesn't mention thinking."""
     bound: bool = False
-    """Whether thinking can be sent back only if the conversation before it is unchanged."""
+    """Whether the model accepts its earlier thinking only if the conversation before it is
+    unchanged."""
     interleaved: bool = False
     """Whether the model needs a beta header to think between tool calls; adaptive models don't."""
     levels: tuple[Effort, ...] = _ADAPTIVE_LEVELS
-    """The effort levels that an adaptive model accepts, without ``off``."""
+    """The effort levels, except ``off``, that a model with adaptive thinking accepts."""
 
     @property
     def efforts(self) -> tuple[Effort, ...]:
@@ -124,7 +125,7 @@ def claude(name: str) -> Claude | None:
         return None
     match = _FAMILY.search(name)
     if match is None:
-        # A first-generation model, or a model of a future family.
+        # The name belongs to a first-generation model, or to a model of a future family.
         return _NONE if _FIRST.search(name) else _ALWAYS_BOUND
     version = _NEWEST
     if match["preview"]:

@@ -72,7 +72,7 @@ class _Attempt:
     """Fields of the request's body that can be left out, as ``a`` or ``a.b``. It is empty for calls
     through litellm."""
     failure: Failure | None = None
-    """The known facts about the failure; None while the call has not failed."""
+    """What is known about the failure of this call; None if it has not failed."""
 
     @property
     def body(self) -> dict[str, Any]:
@@ -94,11 +94,11 @@ class _Attempt:
 
 @dataclass
 class _Tries:
-    """The attempts at one request: the next shape, and the refusals and failed calls so far."""
+    """The progress of one request: the shape to try next, and what was refused or failed."""
 
     shape: Shape
     messages: dict[Part, str] = field(default_factory=dict)
-    """The messages for the user, by refused part."""
+    """A message for the user about each refused part."""
     calls: list[object] = field(default_factory=list)
 
     def report(self) -> PartLeftOut:
@@ -135,7 +135,7 @@ class ProviderClient:
         self._log_path = log_path
         self._prompt = prompt
         self.settings = host or HostSettings.model_construct()
-        """Time limits; changes take effect with the next request."""
+        """Time limits of requests. A change takes effect with the next request."""
         self._hosted: HostClient | None = None
         self._loading: asyncio.Task[Http] | None = None
         self._warming: asyncio.Task[None] | None = None
@@ -147,7 +147,7 @@ class ProviderClient:
 
     @property
     def hosted(self) -> "HostClient":
-        """The client of the process that runs litellm. Its first call starts the process."""
+        """The client of the process that runs litellm. Calls start the process when necessary."""
         if self._hosted is None:
             from tui_agent.model.hosted.client import HostClient
 
@@ -156,7 +156,7 @@ class ProviderClient:
         return self._hosted
 
     def warm(self, model: str) -> None:
-        """Start loading, in the background, what requests to a model need.
+        """Start to load, in the background, what requests to a model need.
 
         For a model called through litellm, this is the process that runs litellm; for other models,
         the modules and the HTTP client, which are loaded only once.
@@ -227,10 +227,11 @@ class ProviderClient:
                 return
 
     def _odd_end(self, attempt: _Attempt, finished: Finished) -> PartLeftOut | None:
-        """Return a notice if an answer has no end mark though the server is expected to send one.
+        """Return a notice if an answer lacks the end mark that its server is expected to send.
 
         The method also stores whether the server marks ends. A server that has marked no end since
         the program started is stored as never marking ends, so the user sees the notice only once.
+        Returns None if there is nothing to report.
         """
         served = self._router.catalog.served_name(attempt.asked.model)
         form = self._learnt.form(served)
@@ -247,7 +248,7 @@ class ProviderClient:
         return PartLeftOut((f"{name} ended the answer without marking it as complete.",))
 
     def _changes(self, error: ModelError, attempt: _Attempt, tries: _Tries) -> bool:
-        """Set the next shape in ``tries`` after an error and return True.
+        """Set the form of the next try in ``tries`` after an error, and return True.
 
         Return False if no change can help or all tries are used up.
         """
@@ -273,7 +274,7 @@ class ProviderClient:
         return route.provider.pictures
 
     def _mended(self, request: ModelRequest) -> MendedTools:
-        """Return the request's tools, with schemas that the model's format accepts.
+        """Return the request's tools with their schemas converted for the model's format.
 
         The result is cached until the tools or the format change.
         """
@@ -311,7 +312,7 @@ class ProviderClient:
         return (shape, refusal)
 
     def _remember(self, served: str, form: ServerForm) -> None:
-        """Store a server's form for later requests, if it has changed."""
+        """Store the form of requests that a model's server accepts, if it has changed."""
         if form != self._learnt.form(served):
             self._learnt.keep_form(served, form)
 
@@ -405,7 +406,7 @@ def _load_wire(name: WireName) -> "Wire":
 
 
 def _expected_form(form: ServerForm, route: Route) -> ServerForm:
-    """Return a server's form without the parts that are known not to work on a route.
+    """Return a server's form, changed where it is known that a route needs another form.
 
     If the model takes no tools, the form has none. For a model server on the user's own network,
     consecutive messages of one role are joined.
@@ -420,7 +421,7 @@ def _expected_form(form: ServerForm, route: Route) -> ServerForm:
 
 
 def _shaped_route(route: Route, form: ServerForm) -> Route:
-    """Return the route, adapted to the form of requests that the server accepts."""
+    """Return the route with the limits and the format that the server accepts."""
     info = route.info
     if not form.cache_marks:
         info = replace(info, cache_marks=False)

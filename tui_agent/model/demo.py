@@ -31,13 +31,15 @@ DEMO_MODEL = "demo"
 """The id of the demo model."""
 
 DEMO_WINDOW = 16_384
-"""The demo model's context window, in tokens. It is so small that it fills up within minutes."""
+"""The demo model's context window, in tokens. The window is small so that it fills up within
+minutes."""
 
 DEMO_MAX_OUTPUT = 2_048
 """Maximum length of the demo model's answers, in tokens."""
 
 ORDERS_A_MONTH = 115
-"""Number of lines in each file of orders. It is so small that a tool's result isn't truncated."""
+"""Number of lines in each file of orders. The number is so small that reading a file is never
+truncated."""
 
 MONTHS = (
     "january",
@@ -54,7 +56,7 @@ MONTHS = (
     "december",
 )
 _CACHED_REQUESTS = 8
-"""Number of newest requests that count as cached by the demo model."""
+"""Number of newest requests that the demo model treats as cached, as a provider would."""
 
 GOODS = ("bread roll", "tea", "cup", "teapot", "cake", "honey", "jam")
 
@@ -72,7 +74,7 @@ class DemoCatalog(Catalog):
 
 
 class DemoClient:
-    """A model client that answers from a script; the tools it calls are real.
+    """A model client whose answers come from a script. The tools that it calls are real.
 
     ``pace`` is the time between two pieces of an answer in seconds; 0 streams without pauses.
     ``window`` is the context window in tokens.
@@ -141,7 +143,7 @@ class DemoClient:
 
 
 def _shared_lines(before: tuple[bytes, ...], now: tuple[bytes, ...]) -> int:
-    """Return how many lines two requests have in common at their beginning."""
+    """Return the number of lines that two requests have in common at their beginning."""
     shared = 0
     for old, new in zip(before, now, strict=False):
         if old != new:
@@ -151,13 +153,13 @@ def _shared_lines(before: tuple[bytes, ...], now: tuple[bytes, ...]) -> int:
 
 
 def _tokens(lines: tuple[bytes, ...]) -> int:
-    """Estimate tokens as the program does, so that reported usage and estimate are equal."""
+    """Estimate tokens in the program's own way, so that reported and estimated tokens are equal."""
     sizes = first_calibration(DEMO_MODEL)
     return round(sum(sizes.apply(MESSAGE_TOKENS + rough_count(line.decode())) for line in lines))
 
 
 def create_demo_workspace(directory: Path) -> None:
-    """Write the demo's sample project into a directory; existing files stay unchanged."""
+    """Write the demo's sample project into a directory, but don't overwrite existing files."""
     from tui_agent.model.demo_script import load_script
 
     files = dict(load_script().workspace)

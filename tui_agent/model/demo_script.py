@@ -1,4 +1,4 @@
-"""The demo model's script, and the choice of the next answer from it.
+"""Contains the demo model's script, and chooses the next answer from it.
 
 The script keeps no state. The position in a scenario is found in the request, so that the script
 continues after a resume, a retry, a branch or a denied permission. To make this possible, the ids
@@ -28,11 +28,12 @@ from tui_agent.session.entries import INTERRUPTED_OUTPUT
 
 _REMINDER = re.compile(r"\s*<system-reminder>(.*)</system-reminder>\s*", re.DOTALL)
 _SUMMARISE = "handover note of a coding session"
-"""Text that identifies the prompt for a summary of the conversation."""
+"""Text by which the demo model recognises a request to summarise the conversation."""
 _JUDGE = "whether a coding agent has reached its goal"
-"""Text that identifies the prompt for judging whether a goal has been reached."""
+"""Text by which the demo model recognises a request to judge whether a goal has been reached."""
 _COMPARE = "attempts at the same task"
-"""Text that identifies the prompt for comparing several agents' attempts at the same task."""
+"""Text by which the demo model recognises a request to compare several agents' attempts at the same
+task."""
 _DENIED = re.compile(
     r"\b(denied|declined|rejected|did not allow|not allowed|not run)\b", re.IGNORECASE
 )
@@ -57,9 +58,10 @@ class Branch(_Data):
     """A condition on the results of a step's tool calls, and the step that follows if it is met."""
 
     result: Literal["denied"] | None = None
-    """With ``denied``, the user must have denied a call; with None, there is no such condition."""
+    """If this is ``denied``, the user must have denied one of the calls. If it is None, there is no
+    such condition."""
     contains: str | None = None
-    """Text that the results of the tool calls must contain."""
+    """Text that the results of the step's tool calls must contain for the condition to be met."""
     lacks: str | None = None
     """Text that the results of the tool calls must not contain."""
     to: str
@@ -78,7 +80,7 @@ class Branch(_Data):
 
 
 class DemoStep(_Data):
-    """One answer: its thinking and text, and the tool calls in it.
+    """One answer of the demo model: its thinking, its text and its tool calls.
 
     The first of ``branches`` that fits the results names the next step; if none fits, ``next``
     does. If ``next`` is None, the following step of the scenario comes next.
@@ -120,7 +122,7 @@ class Scenario(_Data):
 
 
 class DemoScript(_Data):
-    """All answers of the demo model, and the files of its sample project."""
+    """Contains all answers of the demo model, and the files of its sample project."""
 
     greeting: str
     steered: str
@@ -241,7 +243,7 @@ def _continued(
 
 
 def _chosen(script: DemoScript, prompt: Message) -> Scenario:
-    """Return the scenario whose phrase the user's message contains, or the last one if none fits.
+    """Return the scenario whose phrase is in the user's message; the last scenario if none fits.
 
     The last text, which the user typed, is searched before the attachments.
     """
@@ -283,9 +285,10 @@ def _addressed(script: DemoScript, messages: tuple[Message, ...], text: str) -> 
 
 
 def _unwrapped(text: str) -> str:
-    """Return a steering message without what the program adds to it; other texts stay unchanged.
+    """Return a steering message without the text that the program added to it.
 
-    The program adds the reminder tags, and the first and the last paragraph.
+    Other texts stay unchanged. The program adds the reminder tags, and the first and the last
+    paragraph.
     """
     found = _REMINDER.fullmatch(text)
     if found is None:
@@ -299,7 +302,7 @@ def _says(text: str, phrase: str) -> bool:
 
 
 def pieces(text: str, size: int = 12) -> Iterator[str]:
-    """Yield a text in pieces of a few words; all but the last have at least ``size`` characters."""
+    """Yield a text in pieces of a few words, each of at least ``size`` characters but the last."""
     piece = ""
     for word in re.findall(rf"\s*\S{{1,{size * 2}}}|\s+$", text):
         piece += word

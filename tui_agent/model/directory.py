@@ -26,7 +26,7 @@ from tui_agent.model.plan_limits import PlanUse
 from tui_agent.model.providers import WireName, provider_of
 
 _WITH_DOCUMENTS = frozenset({"messages", "responses", "gemini"})
-"""Formats in which a PDF can be sent."""
+"""Provider formats in which a PDF can be sent."""
 _ASKED_AGAIN = 60.0
 """Minimum seconds between two requests for a server's facts. The requests are repeated because a
 server may be restarted with another window."""
@@ -37,7 +37,7 @@ corrects the sizes a little, and writing the file every time would delay what th
 
 @frozen
 class _AssumedWindow:
-    """A window assumed after a refusal, and the catalog's window at that time, both in tokens."""
+    """A window assumed after a refusal, and the catalog's window at that time, in tokens."""
 
     window: int
     contradicted: int
@@ -65,15 +65,16 @@ class CatalogDirectory:
         self._wire_of = wire_of
         self._keys = keys
         self._asked_at: dict[str, float] = {}
-        """The time when each server was last asked for its facts, by URL, in seconds of the
-        monotonic clock."""
+        """When each server was last asked for its facts, in seconds of the monotonic clock. The
+        keys are URLs."""
         self._facts = learnt
         self._learnt = learnt.models
         self._counters: dict[str, TokenCounter] = {}
         self._assumed: dict[str, _AssumedWindow] = {}
-        """Windows assumed after refusals that named no window, by served name."""
+        """Windows that were assumed after a refusal named no window. The keys are served names."""
         self.plan = PlanUse()
-        """Usage limits of subscriptions, from the headers of the last answers."""
+        """Usage limits of the user's subscriptions, as reported in the headers of the last
+        answers."""
 
     async def refresh(self, model: str) -> None:
         """Ask the model's server for its facts, if it is on this machine or a private network.
@@ -222,18 +223,21 @@ class CatalogDirectory:
             self._facts.save()
 
     def adaptations(self, model: str) -> list[str]:
-        """Return a phrase for each change to requests that the model's server made necessary."""
+        """Return a phrase for each way in which requests are adapted to the model's server."""
         return self._form(model).lines()
 
     def forget_refusals(self, model: str) -> bool:
-        """Forget what the model's server refused. Return False if nothing was stored."""
+        """Forget what the model's server has refused. Return False if nothing was stored."""
         return self._facts.forget_form(self._catalog.served_name(model))
 
     def _form(self, model: str) -> ServerForm:
         return self._facts.form(self._catalog.served_name(model))
 
     def _sizes_key(self, model: str) -> str:
-        """Return the key for learnt token sizes: the served name; with a wire, ``NAME as WIRE``."""
+        """Return the key under which a model's learnt token sizes are stored.
+
+        The key is the model's served name or, with a wire (a provider format), ``NAME as WIRE``.
+        """
         wire = self._wire_of(model)
         if wire:
             return f"{self._catalog.served_name(model)} as {wire}"

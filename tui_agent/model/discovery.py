@@ -33,18 +33,18 @@ from tui_agent.model.wires.http import Http
 from tui_agent.model.wires.wire import WireFailure
 
 TIMEOUT = 0.7
-"""Time limit for each answer of a server on this machine or a private network, in seconds."""
+"""Time limit, in seconds, for each answer of a server on this machine or on a private network."""
 REMOTE_TIMEOUT = 5.0
 """Time limit for each answer of a server on the internet, in seconds."""
 
 _MAX_ANSWER_BYTES = 16 << 20
 _MAX_MODELS_ASKED = 40
-"""Maximum number of an Ollama server's models whose facts are read, because each model needs a
-request."""
+"""Maximum number of models of an Ollama server whose facts are read. It is limited because each
+model needs a request."""
 _SMALLEST_WINDOW = 1024
 _LARGEST_WINDOW = 1e9
 _SMALL = 4e9
-"""Number of parameters below which a model counts as small."""
+"""A model with fewer parameters than this number counts as small."""
 _TINY = 1e9
 """Number of parameters below which a model counts as tiny. Tiny models are used without tool calls
 (see ``model.steps``)."""
@@ -70,7 +70,7 @@ _LATER = "The first message will show whether it works."
 
 
 class SilentServerError(Exception):
-    """A server gave no usable answer; the message is a short phrase, such as "not reachable"."""
+    """Raised if a server gave no usable answer. The message is a phrase like "not reachable"."""
 
 
 @frozen
@@ -88,7 +88,7 @@ class Server:
 
 @frozen
 class ServerReply:
-    """The result of asking a server; ``problem`` is "" if the server answered."""
+    """The result of asking a server for its models. ``problem`` is "" if the server answered."""
 
     server: Server
     problem: str = ""
@@ -98,7 +98,7 @@ class ServerReply:
 
 
 def servers(addresses: Addresses, keys: Keys, models: Iterable[str]) -> list[Server]:
-    """Return the servers whose list of models is worth asking for, one server per address.
+    """Return the servers that are worth asking for their list of models, one for each address.
 
     First come the servers of ``models`` (model ids) at addresses that the user set or that are
     private, then all providers whose address the user set, then gateways such as OpenRouter that
@@ -302,7 +302,7 @@ def _limits(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _windows(row: dict[str, Any]) -> Iterator[Any]:
-    """Yield the values of all fields that may state the window, the most exact one first.
+    """Yield the values of all fields that may state the context window, the most exact field first.
 
     The value of a missing field is None.
     """
@@ -378,9 +378,9 @@ def _prices(pricing: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _of_llama(props: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts in llama.cpp's ``/props`` as fields of `ServedModel`, without missing ones.
+    """Return the facts that llama.cpp reports at ``/props``, as fields of `ServedModel`.
 
-    The window is that of one request slot.
+    Missing facts are left out. The window is that of one request slot.
     """
     size = _count(table_in(props, "default_generation_settings").get("n_ctx")) or _count(
         props.get("n_ctx")
@@ -447,7 +447,7 @@ def _sizes(parameters: object) -> dict[str, bool]:
 def _count(
     value: object, least: int = _SMALLEST_WINDOW, *, most: float = _LARGEST_WINDOW
 ) -> int | None:
-    """Return a number as int; None if it is no number, below ``least``, or not below ``most``."""
+    """Return a number as an int; None if it is no number, below ``least`` or not below ``most``."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if least <= value < most:
@@ -456,7 +456,7 @@ def _count(
 
 
 def _price(value: object) -> float | None:
-    """Return a price per token; None if it isn't a number from 0 up to 1 US dollar.
+    """Return a price per token; None if the value isn't a number from 0 up to 1 US dollar.
 
     OpenRouter writes -1 if the price depends on the model that it chooses.
     """
@@ -515,7 +515,7 @@ async def try_key(provider: Provider, place: AddressSetting, secret: str) -> Tri
 
 
 async def _refusal_of(provider: Provider, place: AddressSetting, secret: str) -> Failure | None:
-    """Request the provider's ``key_path`` with a key ("" for none).
+    """Test a key ("" for none) with a request to the provider's ``key_path``.
 
     Return the failure, None on success. A redirect is a failure, because it might leak the key.
     """
@@ -555,6 +555,6 @@ def usual_servers(addresses: Addresses, known: Iterable[str] = ()) -> list[Serve
 
 
 def _port_here(url: str) -> str:
-    """Return host and port of a URL in lower case, with 127.0.0.1 for all names of this machine."""
+    """Return a URL's host and port in lower case. All names of this machine become 127.0.0.1."""
     here = r"^(localhost|\[::1\]|0\.0\.0\.0)(?=:|$)"
     return re.sub(here, "127.0.0.1", split(url).netloc.lower())

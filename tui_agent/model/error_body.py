@@ -46,7 +46,7 @@ _STATUS_OF_TYPE = {
     "overloadederror": 529,
 }
 """The HTTP statuses that Anthropic documents for its error types. They are needed because an error
-within a stream has only the type."""
+within a stream states only its type, not its status."""
 _ANSWER_KEYS = frozenset(
     {
         "choices",
@@ -66,8 +66,8 @@ _ANSWER_KEYS = frozenset(
         "x_groq",
     }
 )
-"""Keys of answers and events in any format. A document that contains a message but none of these
-keys is an error."""
+"""Keys that answers and their events contain, in any format. A document with a message but without
+any of these keys is an error."""
 _ERROR_TYPE = LazyPattern(r"(?:error|exception)$", re.IGNORECASE)
 
 
@@ -89,7 +89,10 @@ class ErrorBody:
 
     @property
     def judged(self) -> str:
-        """The message, place and codes as one text, which is searched for refused parts."""
+        """The message, place and codes in one text.
+
+        ``refusals`` searches this text for the name of the request part that the provider refused.
+        """
         return " ".join(filter(None, (self.words, self.place, *self.codes)))
 
 
@@ -115,7 +118,7 @@ def is_error(value: dict[str, Any], event: str = "") -> bool:
 
 
 def read_body(text: str) -> ErrorBody:
-    """Return the parts of an error text; secrets in the message are replaced.
+    """Parse an error text into its parts. Secrets in the message are replaced.
 
     Exception names, byte literals, JSON and HTML around the message are removed.
     """
@@ -147,7 +150,7 @@ def read_body(text: str) -> ErrorBody:
 
 
 def _codes(level: dict[str, Any]) -> Iterator[str]:
-    """Yield an error object's codes and types in lower case, with letters and digits only."""
+    """Yield an error object's codes and types, in lower case and reduced to letters and digits."""
     for key in _CODE_KEYS:
         if code := re.sub(r"[^a-z0-9]", "", as_text(level.get(key)).lower()):
             yield code
@@ -176,7 +179,8 @@ def _bare(text: str) -> str:
         title = _TITLE.search(text)
         from html import unescape
 
-        # A page from a proxy between this program and the provider; only its title is useful.
+        # The body is a page from a proxy between this program and the provider. Only the page's
+        # title is useful.
         if title:
             return " ".join(unescape(title[2]).split())
         return ""
@@ -199,7 +203,10 @@ def _parse(text: str) -> dict[str, Any] | None:
 
 
 def _inner(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the object with the error's message, a nested one of a known form or ``data``."""
+    """Return the object that contains the error's message.
+
+    This is a nested object of a known form or, if there is none, ``data`` itself.
+    """
     within = as_dict(data.get("response")).get("error")  # OpenAI's response.failed
     several = objects(data.get("errors"))  # Cloudflare
     base = as_dict(data.get("base_resp"))  # MiniMax
@@ -230,7 +237,10 @@ def _message_of(data: dict[str, Any], text: str) -> str:
 
 
 def _said(data: dict[str, Any]) -> object:
-    """Return an object's message, the first non-empty value under `_WORD_KEYS`, or None."""
+    """Return an object's message, which is its first non-empty value under `_WORD_KEYS`.
+
+    Returns None if there is no such value.
+    """
     for key in _WORD_KEYS:
         if data.get(key):
             return data[key]
@@ -238,7 +248,7 @@ def _said(data: dict[str, Any]) -> object:
 
 
 def _words(said: object) -> str:
-    """Return a message as text; FastAPI's list of faults becomes ``place: message; …``."""
+    """Return a message as text. FastAPI's list of faults is written as ``place: message; …``."""
     if isinstance(said, str):
         return said
     faults = objects(said)

@@ -53,7 +53,8 @@ _CAUSES = (
         ),
     ),
 )
-"""Causes of a failed connection with the names of their exception classes; the first match wins."""
+"""Causes of a failed connection, with the names of the exception classes that show them. The first
+match is used."""
 
 _WANTED_HEADERS = ("retry-after", "ratelimit", "rate-limit")
 _TEXT_LENGTH = 20_000
@@ -82,7 +83,7 @@ def failure_facts(error: BaseException, secrets: Iterable[str] = ()) -> dict[str
         facts = {"status": _status(by_trust), "headers": {}}
         texts = [str(getattr(each, "message", None) or each) for each in chain]
         text = next((text for text in texts if "{" in text), texts[0])
-    # litellm appends tracebacks to some messages, and the original message to others.
+    # litellm appends tracebacks to some messages, and repeats the original message after others.
     text = text.partition("\nTraceback (most recent call last)")[0]
     text = text.partition(" Original exception: ")[0]
     return {**facts, "text": redact(text[: 2 * _TEXT_LENGTH], secrets)[:_TEXT_LENGTH]}

@@ -26,7 +26,7 @@ Cause = Literal[
 arrived within the time limit, ``broken`` that the answer could not be parsed."""
 
 _SAYS_NOTHING = {"", "{}", "[]", "null"}
-"""Error messages that contain no information."""
+"""Error texts that say nothing, such as an empty JSON object."""
 DETAIL_LENGTH = 300
 """Maximum characters of a provider's error text that a message quotes."""
 
@@ -164,7 +164,8 @@ _UNUSABLE_SAMPLE = frozenset(
         "malformedresponse",
     }
 )
-"""Groq's and Google's codes for model output that they couldn't parse; a retry may help."""
+"""Codes with which Groq and Google report model output that they couldn't parse. A retry may
+help."""
 
 _QUOTA = LazyPattern(
     r"insufficient[_ ](?:quota|balance|credit|funds)|exceeded your current quota|credit balance is too low|billing"
@@ -180,8 +181,8 @@ _USED_UP = LazyPattern(
     r"\b(?:limits?|quota|cap|allowance)",
     re.IGNORECASE,
 )
-"""Matches messages about a plan's used-up limit. They are quota errors unless the provider asks for
-a wait of at most ``_LONG_WAIT``."""
+"""Matches messages that say that a plan's limit is used up. Such errors are quota errors, unless
+the provider asks for a wait of at most ``_LONG_WAIT``."""
 _LONG_WAIT = 3_600.0
 """Longest wait, in seconds, that still counts as a rate limit."""
 _AUTH = LazyPattern(
@@ -215,8 +216,8 @@ _RATE = LazyPattern(
 _UNKNOWN_PROVIDER = LazyPattern(r"llm provider not provided", re.IGNORECASE)
 """Matches litellm's message about a provider that it doesn't know."""
 _ITEM = LazyPattern(r"\b(?:rs|msg|fc)_\w+.{0,40}not found", re.IGNORECASE | re.DOTALL)
-"""Matches messages about an unknown item of the request, which must not be taken for an unknown
-model."""
+"""Matches messages about an unknown item of the request. Without this pattern, they would be taken
+for messages about an unknown model."""
 _MODULE = LazyPattern(r"No module named '([\w.]+)'|pip install ['\"]?([\w\[\]-]+)")
 
 _KINDS = {
@@ -233,7 +234,7 @@ _KINDS = {
 
 
 _NOT_OF_A_PART = {401, 402, 403, 429}
-"""HTTP statuses that are always about the account, whatever the message says."""
+"""HTTP statuses that always mean a problem with the account, whatever the message says."""
 _OF_TEMPLATES = {Part.ROLES, Part.SYSTEM, Part.PICTURES}
 """Parts of a request that a model's chat template refuses. Such a refusal is recognised whatever
 the status, because waiting never helps."""
@@ -243,7 +244,8 @@ _MAY_NAME_A_PART = {
     ErrorKind.INVALID_REQUEST,
     ErrorKind.CONTEXT_OVERFLOW,
 }
-"""Kinds of errors that become INVALID_REQUEST if the message names a refused part."""
+"""Kinds of errors that become INVALID_REQUEST if the message names the part of the request that was
+refused."""
 
 _SENTENCES = {
     ErrorKind.AUTH: "{name} refuses the key{detail}. Check it: {key}.",
@@ -295,7 +297,7 @@ class Failure:
 
 @frozen
 class Target:
-    """The model and server that were called, for the error's message.
+    """The model and server that a failed call was made to, as needed for the error's message.
 
     ``provider`` is the display name, ``address`` the host. ``key`` is the source of the API key, or
     a hint on how to set one if ``has_key`` is False. With ``empty_body_is_overflow``, status 400
@@ -361,7 +363,7 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
 
 
 def _kind_by_code(body: ErrorBody, status: int | None) -> ErrorKind | None:
-    """Return the kind of error that the provider's codes tell; None if they don't tell it."""
+    """Return the kind of error that the provider's codes state; None if they state none."""
     codes = set(body.codes)
     if codes & _UNUSABLE_SAMPLE:
         return ErrorKind.OVERLOADED

@@ -47,15 +47,16 @@ class Remedy:
     """Describes how a request is changed after a provider has refused a part of it."""
 
     tried: str
-    """The changes that are tried, in order; a table cell of ``docs/models.md``."""
+    """The changes that are tried, in order, in words for a table cell of ``docs/models.md``."""
     kept: Literal["server", "session", "request"]
-    """Where the change is remembered: in the form stored for the server, in an entry of the
-    session, or not at all."""
+    """Where the change is remembered: in the form that is stored for the server, in an entry of the
+    session, or nowhere, so that it applies only to this request."""
     said: str
-    """Message for the user, with the placeholders ``{name}`` (provider) and ``{parts}``."""
+    """Message for the user. In it, ``{name}`` stands for the provider, and ``{parts}`` for the
+    refused parts."""
 
     def sentence(self, provider: str, parts: Sequence[str]) -> str:
-        """Return the message for the user, with at most five of the names in ``parts``."""
+        """Return the message for the user, which names at most five of the refused ``parts``."""
         named = ", ".join(parts[:_NAMED_PARTS])
         if len(parts) > _NAMED_PARTS:
             named = f"{named} and {len(parts) - _NAMED_PARTS} more"
@@ -140,8 +141,8 @@ REMEDIES: Mapping[Part, Remedy] = {
         "the summary is requested once more without the thinking", "request", ""
     ),
 }
-"""The change made after a refusal, by refused part, in the order of the table in
-``docs/models.md``."""
+"""For each part of a request, the change that is made if a provider refuses it. The order is that
+of the table in ``docs/models.md``."""
 
 
 class ServerForm(BaseModel):
@@ -168,7 +169,8 @@ class ServerForm(BaseModel):
     call_id_chars: int = 0
     """Longest tool call id that the server accepts, in characters; 0 for any length."""
     answer_tokens: int = 0
-    """Longest answer that the server can be asked for, in tokens; 0 for any length."""
+    """Length, in tokens, of the longest answer that the server can be asked for; 0 for any
+    length."""
     fields: tuple[str, ...] = ()
     """Fields of the request body that the server rejects."""
     tools: bool = True
@@ -209,19 +211,21 @@ class ServerForm(BaseModel):
 
 @frozen
 class Shape:
-    """The form of one attempt at a request.
+    """Describes how one attempt at a request is written.
 
-    It consists of the server's form and of the parts that are left out of this request only.
+    It consists of the form that the server accepts, and of the parts that are left out of this
+    request only.
     """
 
     form: ServerForm = field(default_factory=ServerForm)
     fields: frozenset[str] = frozenset()
-    """Fields that are left out of the body in addition to those of the server's form; ``a.b`` is
-    field b of a."""
+    """Fields that are left out of this request's body, in addition to those that the server's form
+    leaves out. ``a.b`` is field b of object a."""
     blobs: frozenset[str] = frozenset()
     """SHA-256 names of the pictures that are left out."""
     reasoning: bool = True
-    """Whether reasoning is sent back and requested, as far as the form allows it."""
+    """Whether this request contains and asks for reasoning, as far as the server's form allows
+    it."""
 
     @property
     def left_out(self) -> frozenset[str]:
@@ -238,7 +242,7 @@ class Refused:
     """A refused request: its shape, the body that was sent, and the error's body."""
 
     request: ModelRequest
-    """The request in the provider-independent form, before ``shape`` was applied."""
+    """The request before ``shape`` was applied, in the form that doesn't depend on the provider."""
     shape: Shape
     sent: object
     """The JSON body as it was sent, in the provider's format."""
@@ -331,7 +335,7 @@ def shaped(
 
 
 def _message_taken(message: Message, shape: Shape) -> Message:
-    """Return a message without the parts that a server doesn't accept.
+    """Return the message without those parts that the server doesn't accept.
 
     If the server requires it, notes replace pictures, and a system message becomes a user message.
     """
@@ -367,7 +371,7 @@ def left_out_tools(request: ModelRequest, form: ServerForm) -> list[str]:
 
 
 def _taken(request: ModelRequest, form: ServerForm) -> tuple[ToolSchema, ...]:
-    """Return the tools that a server accepts, in their original order, some with simpler schemas.
+    """Return the tools that a server accepts, in their original order; some get simpler schemas.
 
     If there are too many, tools that the conversation has called are kept first.
     """
@@ -429,7 +433,7 @@ def _joined(messages: Sequence[Message], *, alternating: bool) -> list[Message]:
 
 
 def _with_short_ids(messages: Sequence[Message], longest: int) -> list[Message]:
-    """Return the messages with call ids that a server accepts; ids that already fit are kept.
+    """Return the messages with call ids that a server accepts. Ids that already fit are kept.
 
     Other ids become ``c00000000``, ``c00000001`` and so on, nine characters each.
     """
@@ -471,7 +475,7 @@ def _ids_shortened(now: Shape, longest: int) -> Shape | None:
 
 
 def _without_pictures(message: Message, blobs: Collection[str]) -> Message:
-    """Return a message in which a note replaces each picture in ``blobs``."""
+    """Return the message with a note in place of each picture in ``blobs``."""
     if not any(image.blob in blobs for image in images_in(message)):
         return message
     parts: list[ContentText | ImageRef] = []
@@ -513,7 +517,7 @@ def _pictures_out(refused: Refused, taken: int) -> frozenset[str]:
 
 
 def _picture_at(refused: Refused) -> str:
-    """Return the blob of the picture at the path that an error names, "" if there is none.
+    """Return the blob of the picture that an error names by its path; "" if it names none.
 
     Such a path is, for example, ``messages.1.content.0.image``.
     """
@@ -542,7 +546,7 @@ def _picture_at(refused: Refused) -> str:
 
 
 def _key(tool: ToolSchema) -> str:
-    """Return ``name#digest`` of a tool; the digest differs if the tool's schema differs."""
+    """Return a tool's key, ``name#digest``. A tool with a changed schema has another digest."""
     schema = json.dumps(tool.parameters, sort_keys=True, default=str)
     return f"{tool.name}#{hashlib.sha256(schema.encode('utf-8', 'replace')).hexdigest()[:8]}"
 

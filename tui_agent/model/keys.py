@@ -68,7 +68,7 @@ class Keys:
         return not place.is_of_one_model or is_same_server(place.url, whole.url)
 
     def _takes_environment(self, provider: Provider, model: str | None) -> bool:
-        """Return whether the keys in the provider's variables belong to the model's server."""
+        """Return whether the keys in the provider's environment belong to the model's server."""
         if self._takes_login(provider, model):
             return True
         place = self._addresses.of(provider, model)
@@ -90,14 +90,14 @@ class Keys:
         return None
 
     def _of(self, variable: str) -> Key | None:
-        """Return the key in an environment variable, stripped of white space; None if empty."""
+        """Return the key in an environment variable, without outer white space; None if empty."""
         value = self._environ.get(variable, "").strip()
         if value:
             return Key(SecretStr(value), variable)
         return None
 
     def advice(self, provider: Provider, model: str | None = None) -> str:
-        """Return advice on how to set the key that ``find`` did not find, as part of a sentence."""
+        """Return advice on how to set a missing key. The advice is a part of a sentence."""
         place = self._addresses.of(provider, model)
         named = [
             settings.api_key_env
@@ -133,7 +133,7 @@ class Keys:
         return found
 
     def parameters(self, provider: Provider) -> dict[str, str]:
-        """Return the provider's parameters that the environment sets, by litellm's names.
+        """Return the provider's parameters that the environment sets, under litellm's names.
 
         The address is one of them (``api_base``), the key is not.
         """

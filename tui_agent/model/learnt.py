@@ -34,16 +34,19 @@ class LearntModels(BaseModel):
     windows: dict[str, int] = Field(default_factory=dict)
     """Context windows that providers named in refusals, in tokens."""
     contradicted: dict[str, int] = Field(default_factory=dict)
-    """The catalog's window, in tokens, at the time when the window in ``windows`` was learnt. If
-    the catalog's window has changed since then, the learnt window is ignored."""
+    """For each model with a window in ``windows``, the catalog's window, in tokens, when that
+    window was learnt. If the catalog's window has changed since then, the learnt window is
+    ignored."""
     forms: dict[str, ServerForm] = Field(default_factory=dict)
-    """The forms of requests that servers accept, where they differ from the default."""
+    """The forms of requests that servers accept. Only forms that differ from the default are
+    stored."""
     alternating: tuple[str, ...] = Field(default=(), exclude=True)
-    """Models whose servers need alternating roles; only in files of older versions."""
+    """Models whose servers need alternating roles. Only files written by older versions have this
+    field."""
 
 
 class LearntFacts:
-    """The learnt facts and their file.
+    """The facts learnt about models, and the file that stores them.
 
     If ``path`` is None, they are kept in memory only.
     """
@@ -53,7 +56,7 @@ class LearntFacts:
         self.models = _load(path)
 
     def form(self, served: str) -> ServerForm:
-        """Return the form that a model's server accepts; the default one if nothing was learnt.
+        """Return the form of requests that a model's server accepts; the default if unknown.
 
         ``served`` is the model's served name (see `Catalog.served_name`).
         """

@@ -26,18 +26,19 @@ SOURCE = "tui-agent login"
 _SERVICE = "tui-agent"
 _IN_KEYRING = {"keyring": True}
 _PATIENCE = 60.0
-"""Seconds to wait for another program's lock on the file."""
+"""Number of seconds to wait if another program has locked the file."""
 
 Keyring = Any
-"""A backend of the library ``keyring``. The library is imported only when a key is needed."""
+"""A backend of the library ``keyring``. The type is Any because the library is imported only when a
+key is needed."""
 
 
 class LoginError(UserFacingError):
-    """A key can't be stored or removed; the message says why."""
+    """Raised if a key can't be stored or removed. The message says why."""
 
 
 def system_keyring() -> Keyring | None:
-    """Return the system's keyring; None if the library ``keyring`` or a safe backend is missing.
+    """Return the system's keyring; None if there is no library ``keyring`` or no safe backend.
 
     This takes about 100 ms.
     """
@@ -54,7 +55,7 @@ def system_keyring() -> Keyring | None:
 
 
 class Logins:
-    """The user's stored keys, by the provider's id; iterating yields the ids.
+    """The user's stored keys, by the provider's id. Iterating over the object yields the ids.
 
     ``keyring`` returns the system's keyring, None if there is none.
     """
@@ -72,7 +73,7 @@ class Logins:
         return iter(dict(self._read()))
 
     def find(self, provider: str) -> str | None:
-        """Return a provider's key, None if there is none or the keyring doesn't return it."""
+        """Return a provider's key; None if none is stored or the keyring doesn't return it."""
         entry = self._read().get(provider)
         if entry is not None and entry.get("keyring"):
             entry = self._entry_in_keyring(provider)

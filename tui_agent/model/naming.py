@@ -16,15 +16,17 @@ _MANNER = LazyPattern(r":[^:\d]*$")
 """Matches a suffix that says how a model is served, such as ``:free``, ``:nitro`` or ``:thinking``.
 A suffix that contains a digit is a size and doesn't match."""
 _MAKER = LazyPattern(r"^(?:[a-z][a-z-]*\.)+(?=[a-z])")
-"""Matches a region and a maker before the name, as in ``us.anthropic.``; versions don't match."""
+"""Matches a region and a maker before the model's name, as in ``us.anthropic.``, but not a
+version."""
 _POINT = LazyPattern(r"(?<=\d)p(?=\d)")
 """Matches the "p" that Fireworks writes for a decimal point: ``4p6`` means 4.6."""
 _SEPARATOR = LazyPattern(r"[._ @:]+")
 _LETTER_DIGIT = LazyPattern(r"(?<=[a-z])-(?=\d{1,3}(?!\d))")
-"""Matches a hyphen before a number, so that it can be removed (qwen-3 is qwen3). Four digits are a
-date and don't match."""
+"""Matches the hyphen before a number, which is removed because qwen-3 and qwen3 are the same model.
+Four digits are a date and don't match."""
 _CLAUDE = LazyPattern(r"^claude-?(\d+(?:-\d{1,2})?)-(opus|sonnet|haiku)(?=-|$)")
-"""Matches a Claude name with the version before the family; both orders occur."""
+"""Matches a Claude name that has its version before the family, because names of both orders
+occur."""
 _QUALIFIERS = tuple(
     LazyPattern(pattern)
     for pattern in (
@@ -50,7 +52,7 @@ def spelled(name: str) -> str:
 
 
 def broader(spelling: str) -> Iterator[str]:
-    """Yield a spelling, then shorter ones, removing one date, "latest" or "preview" at a time."""
+    """Yield a spelling and then shorter ones, each without one more date, "latest" or "preview"."""
     yield spelling
     found = True
     while found:
@@ -109,7 +111,7 @@ def maker_of(spelling: str) -> Maker | None:
 
 
 class UnknownModelError(ValueError):
-    """A model's name has no known provider or can't be a name; the message is for the user."""
+    """Raised if a name has no known provider or can't be a name. The message is for the user."""
 
 
 class NameStanding(StrEnum):
@@ -140,14 +142,14 @@ class NameVerdict:
 
     @property
     def taken(self) -> str:
-        """The message that ``only`` is used instead of the name; "" if there is no ``only``."""
+        """The message that the only model with this name is used; "" if there isn't exactly one."""
         if self.only:
             return f"“{self.model}” is {self.only}, the only model with this name."
         return ""
 
     @property
     def sentence(self) -> str:
-        """The message about the name for the user; "" for a known model."""
+        """The message for the user about the name; "" for a known model."""
         meant = ""
         if self.similar:
             meant = f" Did you mean {' or '.join(self.similar)}?"

@@ -52,7 +52,8 @@ _TEXTS = (
         "Anthropic; RFC 9110, 413",
     ),
 )
-"""Patterns of messages about an overflow, each with the providers or reports that it comes from."""
+"""Patterns of error messages about an overflow. Each is listed with the providers or reports that
+it comes from."""
 
 _OVERFLOW = LazyPattern("|".join(text for text, _source in _TEXTS), re.IGNORECASE)
 
@@ -122,9 +123,11 @@ _ANSWER = LazyPattern(
 _TOOLS = LazyPattern(rf"{_NUMBER} of tool input", re.IGNORECASE)
 
 _MAX_DIGITS = 15
-"""Maximum digits of a number that is read; a longer number is no plausible size."""
+"""Maximum number of digits of a number that is read from a message. A longer number can't be a
+size."""
 _SMALLEST_WINDOW = 256
-"""Smallest number, in tokens, that counts as a window; some messages state the excess instead."""
+"""Smallest number of tokens that counts as the size of a window. Smaller numbers in messages may
+state by how much the window was exceeded."""
 
 
 @frozen
@@ -157,7 +160,7 @@ def find_overflow(text: str, status: int | None, *, throttled: bool = False) -> 
             return Overflow(None, requested, limit)
         return None
     if not _OVERFLOW.search(text):
-        # Compaction also helps if a request has too many bytes (mostly images).
+        # Compaction also helps if a request has too many bytes, which are mostly images.
         if status == 413:
             return Overflow()
         return None

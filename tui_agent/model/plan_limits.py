@@ -15,24 +15,25 @@ from tui_agent.model.providers import provider_of
 from tui_agent.model.waits import span, spoken
 
 WARN_FROM = 0.8
-"""The user is warned when at least this share of a usage limit is used; 1 is all of it."""
+"""The user is warned when this share of a usage limit, or more, is used. 1 is the whole limit."""
 
 _STEPS = (1.0, 0.95, WARN_FROM)
-"""Used shares at which a notice is shown, highest first."""
+"""Shares of a usage limit. When the used share reaches one of them, the user sees a notice."""
 
 _MOST = 10.0
-"""Largest plausible used share; a larger number is ignored."""
+"""Largest plausible value for the used share of a usage limit; larger values are ignored."""
 
 _ANTHROPIC = LazyPattern(r"anthropic-ratelimit-unified-(\d+)([hd])(_[a-z0-9_]+)?-utilization")
 _CODEX = LazyPattern(r"x-codex-(?:primary|secondary)-used-percent")
 _ROUNDING = 1e-9
-"""Tolerance for floating-point errors below a whole percent."""
+"""Tolerance for floating-point errors, so that a whole percent isn't rounded down to the one
+below."""
 _HOUR = 60
 _DAY = 24 * _HOUR
 
 
 def read_plan(headers: Mapping[str, str], *, now: float) -> tuple[LimitWindow, ...]:
-    """Return the usage limits that an answer's headers report, without invalid ones.
+    """Return the usage limits that the headers of an answer report. Invalid limits are left out.
 
     ``now`` is in seconds since the epoch.
     """
@@ -70,7 +71,7 @@ def _codex(headers: Mapping[str, str], now: float) -> Iterator[LimitWindow]:
 
 
 def _length(minutes: float) -> str:
-    """Return the length of a usage period in days or hours if it is whole (±1 %), else in minutes.
+    """Return the length of a usage period: in days or hours if it is whole (±1 %), else in minutes.
 
     Examples: ``7 d``, ``5 h``, ``90 min``.
     """
@@ -106,7 +107,7 @@ class PlanUse:
         self._told: dict[tuple[str, str], float] = {}
 
     def take(self, model: str, windows: tuple[LimitWindow, ...], *, now: float) -> list[str]:
-        """Store the usage limits that an answer reports, replacing the provider's former ones.
+        """Store the usage limits that an answer reports. They replace the provider's earlier ones.
 
         Return a notice for each usage limit that has passed a step of ``_STEPS`` since the last
         call.
@@ -122,7 +123,7 @@ class PlanUse:
         return sentences
 
     def lines(self, *, now: float) -> list[str]:
-        """Return a line for each known usage limit, of any provider, that has not reset yet."""
+        """Return a line for each known usage limit, of any provider, that hasn't been reset yet."""
         lines: list[str] = []
         for provider, windows in self._windows.items():
             for window in _running(windows, now):

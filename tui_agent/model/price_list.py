@@ -19,11 +19,11 @@ PRICES = Path(__file__).with_name("prices.json")
 """The file of the price list that is shipped with the program."""
 _CORRECTIONS = Path(__file__).with_name("corrections.toml")
 _HEADER = '\n"": '
-"""Beginning of the line that describes the list."""
+"""The beginning of the line of the price list that describes the list itself."""
 _CHAT = {"chat", "responses"}
 _PIECES = LazyPattern(r"[a-z]+|\d+")
 _SHORTEST = 2
-"""Length of the shortest model name, in characters. This name is o1."""
+"""Length of the shortest model name, ``o1``, in characters."""
 
 
 class PriceList:
@@ -66,9 +66,9 @@ class PriceList:
         return []
 
     def _near(self, spelling: str) -> Iterator[str]:
-        """Yield the names that contain all words and numbers of a spelling except its date.
+        """Yield the names that contain, in any order, all words and numbers of a spelling.
 
-        The order doesn't matter. "latest" and "preview" are ignored like the date.
+        The spelling's date, "latest" and "preview" are ignored.
         """
         *_steps, broadest = broader(spelling)
         pieces = _PIECES.findall(broadest)
@@ -88,7 +88,7 @@ class PriceList:
 
     @cached_property
     def closed(self) -> set[str]:
-        """Spellings in the list that belong only to models that can't chat, such as embeddings."""
+        """Spellings that the list has only for models that can't chat, such as embeddings."""
         others = {spelled(name) for name in self._names if name not in self.all}
         return others.difference(map(spelled, self.all))
 
@@ -105,7 +105,7 @@ class PriceList:
 
     @cached_property
     def _header(self) -> Row:
-        """The price list's row without a name, which describes the list; {} if there is none."""
+        """The row that describes the price list itself; {} if there is none. Its name is empty."""
         start = self._text.find(_HEADER)
         if start < 0:
             return {}

@@ -35,18 +35,18 @@ class TextWasReasoning:
 
 @frozen
 class ToolCallDelta:
-    """A piece of a tool call; ``index`` distinguishes the calls of one answer."""
+    """A piece of a tool call. ``index`` says to which of the answer's calls it belongs."""
 
     index: int
     call_id: str
     tool: str
     arguments: str
-    """The new piece of the arguments' JSON text."""
+    """The new piece of the JSON text of the call's arguments."""
 
 
 @frozen
 class ToolCallReady:
-    """A complete tool call. ``arguments`` is the JSON text as the model wrote it, valid or not."""
+    """A complete tool call. ``arguments`` is JSON text as the model wrote it, even if invalid."""
 
     call_id: str
     tool: str
@@ -80,7 +80,7 @@ class UsageReport:
 
 @frozen
 class PromptProgress:
-    """The provider's progress in reading the prompt.
+    """Reports how much of the prompt the provider has read.
 
     ``processed`` of the ``total`` tokens have been read; both numbers include cached tokens.
     """
@@ -139,7 +139,8 @@ class Finished:
     reasoning_blob: str | None = None
     note: str = ""
     marked: bool = True
-    """Whether the provider marked the end of the answer; otherwise the connection just ended."""
+    """Whether the provider marked the end of the answer. Without a mark, the connection just
+    ended."""
 
 
 ModelEvent = (
@@ -176,7 +177,7 @@ class ErrorKind(StrEnum):
 
 
 class ModelError(UserFacingError):
-    """A model call failed.
+    """Raised if a model call failed.
 
     ``message`` is for the user and includes a remedy. ``retry_after`` is the wait that the provider
     asks for, in seconds; ``status`` is the HTTP status. ``window`` and ``sent`` are the sizes of

@@ -17,7 +17,8 @@ WireName = Literal["chat", "responses", "messages", "gemini", "ollama"]
 Messages, Google's generateContent and Ollama's chat."""
 
 Parameters = dict[str, tuple[str, ...]]
-"""Environment variables for each parameter, by litellm's name; the first one that is set is used."""
+"""The environment variables that can set each parameter, by litellm's name of the parameter. The
+first variable that is set is used."""
 
 EffortField = Literal[
     "reasoning_effort", "reasoning", "thinking", "enable_thinking", "chat_template", "none"
@@ -50,8 +51,8 @@ LEVELS: Mapping[Effort, str] = {
     Effort.XHIGH: "high",
     Effort.MAX: "high",
 }
-"""Values of ``reasoning_effort`` that every server with this field accepts, by the effort that they
-stand for."""
+"""Values of ``reasoning_effort`` that every server with this field accepts. The keys are the effort
+levels that the values stand for."""
 
 OPENAI_LEVELS: Mapping[Effort, str] = {
     **LEVELS,
@@ -59,7 +60,8 @@ OPENAI_LEVELS: Mapping[Effort, str] = {
     Effort.XHIGH: "xhigh",
     Effort.MAX: "max",
 }
-"""OpenAI's names for the effort levels; most of its models have only some of them."""
+"""OpenAI's names for the effort levels. Most of OpenAI's models accept only some of these
+levels."""
 
 _PNG_OR_JPEG = PictureLimits(("image/png", "image/jpeg"))
 
@@ -101,7 +103,7 @@ _ALIASES = {
 
 @frozen
 class ChatFormat:
-    """A provider's variant of chat completions; the defaults fit most providers.
+    """A provider's variant of chat completions. The defaults fit most providers.
 
     Sources are the providers' API references.
     """
@@ -129,8 +131,8 @@ class ChatFormat:
     prompt_progress: bool = False
     """Whether to send llama.cpp's ``return_progress``; other model servers ignore it."""
     call_id_chars: int = 0
-    """Longest call id that the provider accepts, in characters; 0 for any length. With 9, ids must
-    have exactly nine letters and digits."""
+    """Length, in characters, of the longest call id that the provider accepts; 0 for any length. If
+    it is 9, ids must have exactly nine letters and digits."""
     fields: Mapping[str, object] = field(default_factory=dict)
     """Further fields of the request's body, which are sent with every request."""
 
@@ -140,7 +142,7 @@ class MessagesFormat:
     """A provider's extensions of Anthropic's Messages format."""
 
     betas: bool = False
-    """Whether the provider accepts Anthropic's beta headers and their fields."""
+    """Whether the provider accepts Anthropic's beta headers and the fields that they enable."""
     compacts: bool = False
     """Whether the provider can compact a conversation into a signed block on request."""
     searches: bool = False
@@ -190,7 +192,7 @@ class SignIn:
     page: str
     """URL of the page on which the user agrees to the sign-in."""
     key_prefix: str
-    """Beginning of the provider's keys, to distinguish a pasted key from a code."""
+    """The beginning of the provider's keys. It tells a pasted key from a pasted sign-in code."""
 
 
 @frozen
@@ -200,7 +202,7 @@ class Provider:
     id: str
     """The prefix of the provider's model ids, such as ``openai``."""
     name: str
-    """Name of the provider on screens and in messages."""
+    """The name by which screens and messages call the provider."""
     keys: tuple[str, ...] = ()
     """Environment variables for the API key; the first that is set is used. It is empty if no key
     is needed."""
@@ -208,10 +210,11 @@ class Provider:
     """The provider's other environment variables, by the name that litellm uses for the
     parameter."""
     required: tuple[str, ...] = ()
-    """Names of the parameters that must be set; ``api_base`` if the provider has no fixed
-    address."""
+    """Names of the parameters that must be set. ``api_base`` is one of them if the provider has no
+    fixed address."""
     local_url: str | None = None
-    """Usual base URL of a server on this machine; None for a provider on the internet."""
+    """Usual base URL if the provider is a server on this machine; None for a provider on the
+    internet."""
     wire: WireName | None = None
     """The usual format of requests; None if they go through litellm."""
     wires: tuple[tuple[str, WireName], ...] = ()
@@ -220,7 +223,7 @@ class Provider:
     url: str = ""
     """Base URL, including the API version if the provider has one."""
     url_variables: tuple[str, ...] = ()
-    """Environment variables that replace ``url``; the first that is set is used."""
+    """Environment variables that replace ``url``. The first variable that is set is used."""
     auth: Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"] = "bearer"
     """How the key is sent: "bearer" for a bearer token; otherwise the name of the header for the
     key."""
@@ -237,11 +240,11 @@ class Provider:
     responses: ResponsesFormat = ResponsesFormat()
     messages: MessagesFormat = MessagesFormat()
     address: Callable[[str, str, WireName, Mapping[str, str]], Endpoint] | None = None
-    """A function that returns the endpoint for a base URL, a model name, a format and the
-    parameters. It is None if the base URL is the endpoint for all models."""
+    """Returns the endpoint for a base URL, a model name, a format and the parameters. It is None if
+    the base URL is the endpoint for all models."""
     model_name: Callable[[str], str] | None = None
-    """A function that returns the provider's name for a model, given the part of the id after the
-    slash. It is None if both are the same."""
+    """Returns the provider's name for a model, given the part of the model's id after the slash. It
+    is None if both are the same."""
     empty_body_is_overflow: bool = False
     """Whether status 400 with an empty body means that the request is too long."""
     lists_models: bool = False
@@ -250,11 +253,11 @@ class Provider:
     keys_page: str = ""
     """URL of the page where users create keys."""
     key_path: str = "/models"
-    """Path, after the base URL, of a free GET request that tests a key."""
+    """Path of a free GET request that tests a key. It is appended to the base URL."""
     pictures: PictureLimits = STANDARD
-    """Limits of the pictures that the provider accepts."""
+    """Limits of the pictures that the provider accepts, such as their size."""
     documents: bool = False
-    """Whether the provider accepts PDF files unchanged. It is not used for chat completions."""
+    """Whether the provider accepts PDF files unchanged. Chat completions ignore this field."""
     sign_in: SignIn | None = None
     """URLs of the provider's browser sign-in; None if other programs can't use it."""
     sign_in_note: str = ""

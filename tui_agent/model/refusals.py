@@ -32,7 +32,7 @@ _REASONING = LazyPattern(
 _WRONG_REASONING = LazyPattern(
     r"signature|encrypted[_ ]content|\brs_\w+|redacted_thinking", re.IGNORECASE
 )
-"""Matches messages about an error in reasoning that was sent back."""
+"""Matches messages about an error in the reasoning that was sent back to the provider."""
 
 _UNKNOWN_FIELD = LazyPattern(
     r"extra inputs|not permitted|unknown|unrecogni[sz]ed|unexpected|unsupported|not supported|additional propert",
@@ -43,7 +43,7 @@ _EFFORT = LazyPattern(r"reasoning[._]?effort", re.IGNORECASE)
 _VALUES = LazyPattern(
     r"(?:supported|allowed|invalid|permitted) values?|must be one of|expected one of", re.IGNORECASE
 )
-"""Matches messages about an invalid value of a known field."""
+"""Matches messages that a known field of the request has an invalid value."""
 
 _ANSWER_LIMIT = LazyPattern(
     r"max(?:imum)?[_ ]?(?:completion|output|new)?[_ ]?tokens\b.{0,160}?"
@@ -60,7 +60,7 @@ _TOOL_PLACE = LazyPattern(r"(?:tools?|function_?declarations)(?:\[|\.)(\d{1,9})"
 
 
 class Part(StrEnum):
-    """A part of a request that can be sent in another form or left out."""
+    """The part of a request that a provider refuses, which can be changed or left out."""
 
     FORMAT = "format"
     ROLES = "order of roles"
@@ -76,7 +76,8 @@ class Part(StrEnum):
     FIELD = "optional field"
     ROOM = "room of the answer"
     SUMMARY_THINKING = "raw thinking in the prompt of a summary"
-    """This part is never found by ``find_refusal``; ``context.summariser`` leaves it out."""
+    """The reason if a summary was refused because of thinking in the prompt. ``find_refusal`` never
+    returns this part; ``context.summariser`` leaves it out."""
 
 
 @frozen
@@ -101,7 +102,7 @@ class Sent:
     blobs: frozenset[str] = field(default_factory=frozenset)
     """SHA-256 names of the request's pictures."""
     answer_tokens: int = 0
-    """The longest answer that was asked for, in tokens; 0 if there was no limit."""
+    """Maximum length of the answer that the request asked for, in tokens; 0 if it set no limit."""
     has_effort: bool = False
     """Whether the request asked for a reasoning effort."""
     can_change_format: bool = False
@@ -215,9 +216,10 @@ _OF_TOOLS = frozenset({Part.TOOLS, Part.TOOL_COUNT, Part.TOOL})
 
 
 def named_part(body: ErrorBody) -> Part | None:
-    """Return the part that an error message names, whatever the status; None if it names none.
+    """Return the part of the request that an error message names; None if it names none.
 
-    Fields, reasoning and the answer's length are found only by ``find_refusal``.
+    The HTTP status doesn't matter. Fields, reasoning and the answer's length are found only by
+    ``find_refusal``.
     """
     said = body.judged
     return next((part for part, pattern in _NAMED if pattern.search(said)), None)
@@ -226,13 +228,13 @@ def named_part(body: ErrorBody) -> Part | None:
 def is_about_reasoning_field(body: ErrorBody) -> bool:
     """Return whether an error about reasoning says that the field is unknown or unsupported.
 
-    Otherwise the error refuses the content of the field.
+    If it doesn't, the server knows the field but refuses its content.
     """
     return bool(_UNKNOWN_FIELD.search(body.judged))
 
 
 def find_refusal(error: ModelError, body: ErrorBody, sent: Sent) -> Refusal | None:
-    """Return the part of the request that the error refuses; None if it is about something else."""
+    """Return the part of the request that the error refuses; None if it concerns no part."""
     if error.kind is ErrorKind.OVERLOADED and error.status in _INTERNAL:
         return _named(body, sent)  # llama.cpp and others answer 500 to a part that they can't read
     if error.status == _FORBIDDEN and named_part(body) is Part.CACHE_MARKS:
@@ -254,7 +256,7 @@ def _judged(error: ModelError, body: ErrorBody, sent: Sent) -> Refusal | None:
         return Refusal(Part.FORMAT)
     said = body.judged
     if sent.has_effort and _EFFORT.search(said) and _VALUES.search(said):
-        # The message lists the levels that the model has; the user has to choose one of them.
+        # Such a message lists the levels that the model has, so the user has to choose one of them.
         return None
     return _answer_limit(said, sent) or _named(body, sent) or _of_request(error, said, sent)
 
@@ -292,7 +294,7 @@ def _of_tools(part: Part, said: str, tools: tuple[str, ...]) -> Refusal | None:
 
 
 def _of_request(error: ModelError, said: str, sent: Sent) -> Refusal | None:
-    """Return a refusal of the reasoning or of the optional fields that an error message names.
+    """Return a refusal of the part that an error message names: the reasoning or optional fields.
 
     Returns None if the message names neither.
     """
@@ -308,10 +310,10 @@ def _of_request(error: ModelError, said: str, sent: Sent) -> Refusal | None:
 
 
 def _room_besides(error: ModelError, sent: Sent) -> Refusal | None:
-    """Return the fields that limit the answer's length, after an overflow of the context window.
+    """Return a refusal of the answer limit after the request overflowed the context window.
 
-    Returns None if the request has no such field, or if the error's numbers don't show that the
-    prompt alone fits the window.
+    The refusal names the fields that limit the answer's length. Returns None if the request has no
+    such field, or if the error's numbers don't show that the prompt alone fits the window.
     """
     limits = tuple(name for name in sent.optional if name in _LIMITS)
     fits = error.sent and error.window and error.sent < error.window
@@ -321,7 +323,7 @@ def _room_besides(error: ModelError, sent: Sent) -> Refusal | None:
 
 
 def _answer_limit(said: str, sent: Sent) -> Refusal | None:
-    """Return a refusal with the limit for the answer's length, in tokens, that an error names.
+    """Return a refusal that states the answer limit, in tokens, which an error names.
 
     Returns None if the error names no limit below the requested length.
     """
@@ -349,9 +351,10 @@ def _numbers_in(said: str) -> list[int]:
 
 
 def _tools_named(said: str, tools: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the tools that an error names, by name or index; all of them if it names none.
+    """Return the refused tools, which an error names by name or index.
 
-    If some names are in quotation marks, only those are used.
+    If the error names none, all tools are returned. If some names are in quotation marks, only
+    those are used.
     """
     named = tuple(
         tool for tool in tools if re.search(rf"(?<![\w-]){re.escape(tool)}(?![\w-])", said)
@@ -360,7 +363,7 @@ def _tools_named(said: str, tools: tuple[str, ...]) -> tuple[str, ...]:
     if marked or named:
         return marked or named
     places = [int(number) for number in _TOOL_PLACE.findall(said)]
-    # Google's path begins with the index of the list of tools; the tool's own index is the last.
+    # Google's path begins with the index of the list of tools, and the tool's own index comes last.
     place = next((number for number in reversed(places) if number < len(tools)), None)
     if place is None:
         return tools

@@ -12,7 +12,10 @@ _KEPT = 64
 
 
 class PictureFitter:
-    """Scales and converts pictures that a provider doesn't accept unchanged; caches the results."""
+    """Scales and converts the pictures that a provider doesn't accept as they are.
+
+    The results are cached.
+    """
 
     def __init__(self) -> None:
         self._made: dict[tuple[str, PictureLimits], Picture | NoPicture] = {}
@@ -20,10 +23,11 @@ class PictureFitter:
     async def fit(
         self, request: ModelRequest, limits: PictureLimits
     ) -> tuple[ModelRequest, dict[str, str]]:
-        """Return the request with pictures that fit the limits, and the unreadable pictures.
+        """Convert the pictures of a request that don't fit the limits of its provider.
 
-        Pictures that fit already, PDFs and lost blobs stay unchanged. The second value maps the
-        blob of each picture that can't be converted to the reason, such as "a web page".
+        Returns the request and the unreadable pictures. Pictures that fit already, PDFs and lost
+        blobs stay unchanged. The second value maps the blob of each picture that can't be converted
+        to the reason, such as "a web page".
         """
         if not request.blobs:
             return request, {}
@@ -65,7 +69,7 @@ def images_of(messages: Iterable[Message]) -> dict[str, ImageRef]:
 
 
 def _with_pictures(request: ModelRequest, made: Mapping[str, Picture]) -> ModelRequest:
-    """Return the request with the converted pictures ``made``, which are keyed by original blob."""
+    """Return the request with the pictures in ``made``, which is keyed by the original blobs."""
     if not made:
         return request
     blobs = request.blobs | {blob: picture.data for blob, picture in made.items()}

@@ -66,13 +66,14 @@ class Route:
     provider: Provider
     target: Target
     parameters: dict[str, Any] = field(default_factory=dict)
-    """Arguments for litellm, without the key; empty if there is a ``wire``."""
+    """Arguments for litellm, without the key. They are empty if the request has a ``wire``, that
+    is, if litellm isn't used."""
     key: SecretStr | None = None
     bearer: bool = False
-    """Whether to send the key as a bearer token, whatever ``auth`` of the provider says."""
+    """Whether to send the key as a bearer token, even if the provider's ``auth`` says otherwise."""
     is_small_server: bool = False
     """Whether the server is a local one, or an OpenAI-compatible one at an address that the user
-    set. Such a server may not follow the format exactly."""
+    set. Such a server may not follow the API's format exactly."""
     end_marks: bool = True
     """Whether the server marks the end of an answer. If so, an answer without the mark counts as
     cut off."""
@@ -81,7 +82,7 @@ class Route:
     is_elsewhere: bool = False
     """Whether the user set the address, so that the server may not be the provider's own."""
     wire: WireName | None = None
-    """The format of the request; None if litellm makes the call."""
+    """The provider format of the request; None if litellm makes the call."""
     name: str = ""
     """The provider's name for the model."""
     base_url: str = ""
@@ -93,7 +94,7 @@ class Route:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the request's body, from the user's settings."""
     chat: ChatFormat = ChatFormat()
-    """The provider's variant of chat completions, corrected by the user's settings."""
+    """The provider's variant of chat completions, with corrections from the user's settings."""
 
     def secret_headers(self) -> dict[str, str]:
         """Return the headers that carry the key; {} if there is no key."""
@@ -189,7 +190,8 @@ class Router:
             has_key=key is not None,
             empty_body_is_overflow=provider.empty_body_is_overflow,
         )
-        # A server at an address set by the user may need no key; a provider's own always does.
+        # A server at an address set by the user may need no key, but a provider's own server always
+        # needs one.
         keyless = url is not None and (
             "api_base" not in provider.required or place.source not in provider.url_variables
         )

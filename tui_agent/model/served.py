@@ -23,7 +23,7 @@ _DAY = 86_400.0
 
 
 class ServedModel(BaseModel):
-    """What a server reports about one of its models; facts that it does not report are None.
+    """What a server reports about one of its models. A fact that it doesn't report is None.
 
     Sizes are in tokens, prices in US dollars per token.
     """
@@ -62,7 +62,7 @@ class ServerAnswer(BaseModel):
 
 
 class ServedModels:
-    """The last answer of each server, by URL.
+    """The latest answer of each model server, by the server's URL.
 
     If ``path`` is None, the answers are kept in memory only. The file contains no keys or
     passwords.
@@ -78,7 +78,7 @@ class ServedModels:
         return self._known().get(plain_url(url))
 
     def age(self, url: str) -> str:
-        """Return how long ago a server last answered ("5 minutes ago"); "" if it never did."""
+        """Return how long ago a server last answered, as "5 minutes ago"; "" if it never did."""
         answer = self.answer(url)
         if answer is None:
             return ""

@@ -28,12 +28,12 @@ from tui_agent.safe_text import one_line
 from tui_agent.web.callback import Callback, answer_in
 
 SECONDS = 600.0
-"""Time limit for the user to sign in, in seconds."""
+"""The user must sign in within this time, in seconds."""
 _REQUEST_SECONDS = 30.0
 
 
 class SignInError(UserFacingError):
-    """A sign-in failed; the message says why."""
+    """Raised if a sign-in failed. The message says why."""
 
 
 class BrowserSignIn:
@@ -48,7 +48,8 @@ class BrowserSignIn:
         self._how = how
         self._seconds = seconds
         self._verifier = secrets.token_urlsafe(48)
-        # The random path keeps other programs and pages from answering instead of the user.
+        # The path is random, so that other programs and pages can't send an answer instead of the
+        # user.
         self._callback = Callback(path=f"/callback/{secrets.token_urlsafe(12)}")
         self._back = ""
         """The address to which the browser is redirected at the end of the sign-in."""
@@ -85,7 +86,7 @@ class BrowserSignIn:
         return text.strip().startswith(self._how.key_prefix)
 
     def paste(self, text: str) -> None:
-        """Accept the code, or the address of the browser's last page, as copied by the user.
+        """Accept what the user copied: the code, or the address of the browser's last page.
 
         Raises:
             SignInError: the text contains no code.
@@ -130,7 +131,9 @@ class BrowserSignIn:
 
 
 async def _post(provider: Provider, url: str, given: dict[str, str]) -> dict[str, Any]:
-    """Post ``given`` as JSON and return the answer's JSON object; {} if the answer has none.
+    """Post ``given`` as JSON and return the JSON object that the server answers with.
+
+    The object is {} if the answer contains none.
 
     Raises:
         SignInError: the request was refused or not answered.

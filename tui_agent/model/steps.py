@@ -66,7 +66,7 @@ def in_steps(request: ModelRequest, prompt: Callable[[str], str]) -> ModelReques
 
 
 def files_seen(messages: Sequence[Message]) -> dict[str, str]:
-    """Return the whole files that were read or written in a conversation, by path, as last seen."""
+    """Return the whole files that were read or written in a conversation, as last seen, by path."""
     calls = calls_in(messages)
     files: dict[str, str] = {}
     for message in messages:
@@ -88,7 +88,7 @@ def _shows_whole_file(call: RequestToolCall, result: Message) -> bool:
 
 
 def _results(messages: Sequence[Message], asked: int) -> list[str]:
-    """Return the texts of the results from message ``asked`` on, failed ones included.
+    """Return the texts of all results from message ``asked`` on, including those of failed calls.
 
     Results of whole files read or written are left out, because the files are shown separately.
     """
@@ -148,7 +148,7 @@ def read_step(text: str, messages: Sequence[Message]) -> TextCalls | None:
 
 
 def _path_of(prose: str, files: Mapping[str, str]) -> str:
-    """Return the path of the file that a fenced code block contains; "" if it can't be told.
+    """Return the path of the file that a fenced code block contains; "" if the path is unclear.
 
     The path is the last name in the text before the block that is a file the model has seen;
     otherwise the only file that the model has seen; otherwise the last name on the line before the
@@ -165,10 +165,11 @@ def _path_of(prose: str, files: Mapping[str, str]) -> str:
 
 
 def _is_meant(path: str, files: Mapping[str, str], task: str) -> bool:
-    """Return whether the task asks for this file, because tiny models write others by mistake.
+    """Return whether the task is about this file.
 
-    The task must contain a new file's path. A file that was seen must share a word with the task,
-    in its path or content.
+    Tiny models sometimes write other files by mistake. So a new file counts only if the task
+    contains its path, and a file that the model has seen only if its path or content shares a word
+    with the task.
     """
     if path not in files:
         return bool(path) and path in task
@@ -177,7 +178,7 @@ def _is_meant(path: str, files: Mapping[str, str], task: str) -> bool:
 
 
 def _is_in_place_of(text: str, before: str) -> bool:
-    """Return True if ``text`` can replace the file ``before``, and isn't just an excerpt of it.
+    """Return True if ``text`` is a new version of the file ``before``, not just an excerpt of it.
 
     ``text`` must have at least as many unindented lines as the file, and contain at least half of
     the file's unindented lines.

@@ -15,7 +15,7 @@ from tui_agent.lazy import dataclass
 
 
 def is_object(text: str) -> bool:
-    """Return whether a text is a complete JSON object, as the arguments of a call must be."""
+    """Return whether a text is a complete JSON object, as a call's arguments must be."""
     try:
         return isinstance(loads(text), dict)
     except ValueError:
@@ -23,7 +23,7 @@ def is_object(text: str) -> bool:
 
 
 def plain_name(tool: str) -> str:
-    """Return a tool's name without the prefixes and special tokens that some models add.
+    """Return a tool's name without the prefixes and special tokens that some models add to it.
 
     gpt-oss calls ``functions.read<|channel|>commentary``, which some servers pass on unchanged.
     """
@@ -32,7 +32,7 @@ def plain_name(tool: str) -> str:
 
 
 def plain_arguments(text: str) -> str:
-    """Return the JSON text without a leading ``{}`` or a second copy, which some servers send."""
+    """Return a JSON text without the leading ``{}`` or the second copy that some servers send."""
     without = text.removeprefix("{}").lstrip()
     if without:
         text = without
@@ -67,7 +67,7 @@ class CallIds:
 
 @dataclass
 class StreamedCall:
-    """The part of a tool call that has been received.
+    """The parts of a tool call that have been received so far.
 
     ``given`` is the provider's id, "" for none; ``call_id`` is the id that this program uses.
     """
@@ -83,7 +83,7 @@ class StreamedCall:
 
 
 class StreamedCalls:
-    """Collects the calls of one answer, in the order of their first pieces."""
+    """Collects the tool calls of a streamed answer, in the order of their first pieces."""
 
     def __init__(self, ids: CallIds) -> None:
         self.calls: list[StreamedCall] = []

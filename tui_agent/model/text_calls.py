@@ -36,8 +36,8 @@ _BETWEEN = LazyPattern(
 _LEAKED = LazyPattern(
     r"\s*(?:(?:<\|(?!python_tag|tool)\w+\|>|</s>|<end_of_turn>|<tool_response>).*)?\Z", re.DOTALL
 )
-"""Matches the end of the text, or a stop token and what the model invented after it, such as a
-result."""
+"""Matches the end of the text, or a stop token and what the model made up after it, such as the
+result of a call."""
 _FUNCTION = LazyPattern(r"\s*<(?:function=|invoke name=)\"?([\w.:-]+)\"?>\s*")
 _PARAMETER = LazyPattern(
     r"\s*<parameter(?:=| name=\")([^>\n\"]+)\"?>\n?(.*?)\n?</parameter>"
@@ -64,15 +64,16 @@ _SHOWS = LazyPattern(
     r"|(?:sent|called|made|wrote) (?:earlier|before|above|previously)|not (?:run|call))\b",
     re.IGNORECASE,
 )
-"""Matches words of a text that only quotes or explains a call, even if it begins with "I'll"."""
+"""Matches words which show that a text only quotes or explains a call, even if it begins with
+"I'll"."""
 _FORMAL = LazyPattern(
     r"\b(?:examples?|looks? like|i\.e|such as|formats?|syntax|templates?|tags?|tokens?|(?:tool|function)[ -]calls?"
     r"|called|written|as follows|following|schema|JSON|XML|means|models?|would|describe\w*|quot\w+|printed|logged"
     r"|document\w*|your?|Hermes|Qwen|Mistral|Llama|answers?)\b",
     re.IGNORECASE,
 )
-"""Matches words of a text about calls. They don't matter if the text also announces a next step
-(``_INTENT``)."""
+"""Matches words which show that a text only describes calls. They don't matter if the text also
+announces a next step (``_INTENT``)."""
 _INTENT = LazyPattern(
     r"\b(?:I(?:['’]ll|['’]m going to| will| am going to| need to| have to| must| want to| should)|let(?:['’]s| me| us)"
     r"|ich (?:werde|lese|muss)|lass mich|je vais|voy a|vou)\b|让我|我(?:将|来|会|先|需要)|давай|сейчас",
@@ -80,8 +81,8 @@ _INTENT = LazyPattern(
 )
 
 Check = Callable[[str, str], str]
-"""A function that takes a tool's name and the arguments of a call (JSON text). It returns why the
-tool doesn't accept them, "" if it does."""
+"""Tests a tool call. It is called with the tool's name and the call's arguments (JSON text), and
+returns why the tool doesn't accept them, "" if it does."""
 
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -108,11 +109,11 @@ class TextCalls:
 
 
 class _UnreadableError(Exception):
-    """A tool call begins at this position of the text, but can't be read; the message says why."""
+    """Raised if a tool call begins at a position but can't be read. The message says why."""
 
 
 class _NoCallError(Exception):
-    """The text at this position isn't a tool call, although a call might begin there."""
+    """Raised if the text at a position isn't a tool call, although a call might begin there."""
 
 
 def read_text_calls(text: str, tools: Mapping[str, ToolSchema], check: Check) -> TextCalls | None:
@@ -138,7 +139,7 @@ def read_text_calls(text: str, tools: Mapping[str, ToolSchema], check: Check) ->
         calls = ()
         problem = str(error)
     if problem:
-        # If other text follows the unreadable part, no call was meant.
+        # If other text follows the part that can't be read, the model meant no call.
         if rest.rstrip().endswith(("}", "]", ">", "```")):
             return TextCalls(text, problem=problem)
         return None
@@ -153,7 +154,7 @@ def _begin(text: str) -> int | None:
     start = len(text) - len(body)
     if body.startswith(("{", "[", "```")) or _MARK.match(body):
         return start
-    # Earlier code blocks belong to the text and are blanked; the last one may be the call.
+    # Only the last code block may be the call. Earlier ones belong to the text, so they are blanked.
     said = _FENCED.sub(
         lambda block: block[0] if block.end() == len(text) else " " * len(block[0]), text
     )
@@ -168,7 +169,7 @@ def _begin(text: str) -> int | None:
 
 
 def _leads_in(prose: str, *, marked: bool) -> bool:
-    """Return whether the last paragraph of ``prose`` announces a call instead of explaining one.
+    """Return whether the last paragraph of ``prose`` announces a call and doesn't just explain one.
 
     ``marked`` says that a tag such as ``<tool_call>`` follows, so that no announcement is needed.
     """
@@ -206,7 +207,7 @@ class _Scanner:
         self._at = 0
 
     def calls(self) -> Iterator[TextCall]:
-        """Yield the calls in order.
+        """Yield the tool calls of the text, in order.
 
         Raises:
             _NoCallError: the text contains something else.
@@ -259,7 +260,7 @@ class _Scanner:
         return json.dumps(values, ensure_ascii=False)
 
     def _of_code(self, code: str) -> Iterator[TextCall]:
-        """Yield the calls in Python code whose statements are calls, perhaps inside ``print(…)``.
+        """Yield the calls in Python code that consists only of calls, perhaps inside ``print(…)``.
 
         Raises _UnreadableError for any other code, and for arguments that aren't literals.
         """
@@ -304,7 +305,7 @@ class _Scanner:
         return value
 
     def _completed(self, whole: str) -> Any:
-        """Return the value of ``whole``, the rest of the text with its missing brackets added."""
+        """Parse ``whole``, which is the rest of the text with its missing brackets added."""
         self._at = len(self._text)
         return loads(whole, strict=False)
 
@@ -358,7 +359,7 @@ class _Scanner:
             yield TextCall(plain_name(name), _object(given))
 
     def _tool_with(self, given: Any) -> str:
-        """Return the name of the tool that accepts these arguments, "" if there is none.
+        """Return the name of the tool that accepts the given arguments; "" if no tool does.
 
         Only tools that require at least two arguments count.
         """
@@ -375,8 +376,8 @@ class _Scanner:
 def _with_closers(text: str) -> str | None:
     """Return a JSON text with its missing closing brackets added.
 
-    Returns None if the result isn't valid, or if no bracket or more than ``_MAX_FORGOTTEN`` are
-    missing.
+    Returns None if the result isn't valid, if no bracket is missing, or if more than
+    ``_MAX_FORGOTTEN`` brackets are missing.
     """
     wanted: list[str] = []
     is_string = False

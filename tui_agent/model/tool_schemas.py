@@ -22,9 +22,10 @@ from tui_agent.session.entries import ToolSchema
 from tui_agent.whole_numbers import whole_number
 
 MAX_DEPTH = 10
-"""Maximum nesting of a schema, as accepted by OpenAI; deeper parts keep only their description."""
+"""Maximum nesting of a schema that OpenAI accepts. Deeper parts keep only their description."""
 MAX_PARTS = 2_000
-"""Maximum number of a tool's subschemas after references are inlined; further ones become {}."""
+"""Maximum number of schemas in a tool's schema after references are inlined. Further ones become
+{}."""
 MAX_NAME_CHARS = 64
 """Maximum length of a property's name, in characters."""
 
@@ -43,16 +44,17 @@ _NOT_OF_GEMINI = frozenset(
         "contentMediaType",
     }
 )
-"""Keywords that Google doesn't document for ``parametersJsonSchema``."""
+"""Keywords that are left out for Google, because it doesn't document them for
+``parametersJsonSchema``."""
 _COUNTS = {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"}
-"""Keywords of JSON Schema whose value is a count."""
+"""Keywords of JSON Schema whose value is a count, such as the maximum length of a string."""
 _OF_TYPE = {
     "object": ("properties", "required", "additionalProperties"),
     "array": ("items", "prefixItems", "minItems", "maxItems", "uniqueItems"),
     "string": ("pattern", "minLength", "maxLength", "format"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
-"""Keywords that imply a schema's type if it states none, by type."""
+"""The keywords of each type of schema. If a schema states no type, its keywords imply the type."""
 
 Schema = dict[str, Any]
 
@@ -71,7 +73,7 @@ class Renamed:
         return bool(self.names) or any(self.inner.values())
 
     def back(self, value: Any) -> Any:
-        """Return a JSON value with the tool's own property names instead of the new ones."""
+        """Return a JSON value in which the renamed properties have their original names again."""
         if isinstance(value, list) and "*" in self.inner:
             return [self.inner["*"].back(item) for item in value]
         if not isinstance(value, dict):
@@ -83,7 +85,7 @@ class Renamed:
         return made
 
     def out(self, value: Any) -> Any:
-        """Return a JSON value with the new property names, which the model sees."""
+        """Return a JSON value with the new property names, under which the model knows them."""
         if isinstance(value, list) and "*" in self.inner:
             return [self.inner["*"].out(item) for item in value]
         if not isinstance(value, dict):
@@ -129,9 +131,9 @@ class MendedTools:
     """The tools of a request, converted for its format."""
 
     given: tuple[ToolSchema, ...]
-    """The tools before the conversion."""
+    """The tools as they were given, before the conversion."""
     wire: WireName | None
-    """The format; None for litellm."""
+    """The provider format that the tools are converted for; None for litellm."""
     tools: tuple[MendedTool, ...]
 
     @classmethod
@@ -142,7 +144,7 @@ class MendedTools:
         return (tools is self.given or tools == self.given) and wire == self.wire
 
     def out(self, request: ModelRequest) -> ModelRequest:
-        """Return the request with the converted tools, and new property names in earlier calls."""
+        """Return the request with converted tools and with new property names in earlier calls."""
         tools = tuple(mended.tool for mended in self.tools)
         renamed = self._renamed()
         if not renamed:
@@ -151,7 +153,7 @@ class MendedTools:
         return replace(request, tools=tools, messages=messages)
 
     def back(self, event: ModelEvent) -> ModelEvent:
-        """Return an event of the answer with the original property names in complete calls."""
+        """Return the event; a complete call in it has the original property names again."""
         if not isinstance(event, ToolCallReady):
             return event
         mended = self._renamed().get(event.tool)
@@ -177,7 +179,7 @@ def _with_calls_out(message: Message, renamed: Mapping[str, MendedTool]) -> Mess
 
 
 def mend(tool: ToolSchema, wire: WireName | None = None) -> MendedTool:
-    """Return the tool with a schema that the format accepts; ``wire`` is None for litellm.
+    """Convert a tool's schema to one that the format accepts. ``wire`` is None for litellm.
 
     ``tool.parameters`` may be any JSON value; one that isn't an object counts as {}.
     """
@@ -215,7 +217,7 @@ class _Place:
 
 
 class _Mender:
-    """Converts one tool's schema. ``left_out`` are keywords that the format doesn't accept."""
+    """Converts the schema of one tool. ``left_out`` are keywords that the format doesn't accept."""
 
     def __init__(self, whole: object, left_out: frozenset[str]) -> None:
         self._whole = as_dict(whole)
@@ -320,7 +322,7 @@ class _Mender:
         return made
 
     def _items(self, schema: Schema, place: "_Place") -> Schema:
-        """Return the schema of an array's items; the items of a tuple become alternatives."""
+        """Return the converted schema of an array's items; a tuple's items become alternatives."""
         items = schema.get("items")
         if isinstance(items, list):
             several = items
@@ -372,7 +374,7 @@ class _Mender:
         return flat
 
     def _found(self, reference: str) -> object:
-        """Return the target of a local reference (``#/$defs/Name``), None if it has none."""
+        """Return the target of a local reference (``#/$defs/Name``); None if there is none."""
         if not reference.startswith("#"):
             return None
         value: object = self._whole
@@ -396,7 +398,10 @@ def _references(schema: object) -> tuple[str, ...]:
 
 
 def _place_of(key: str, given: Mapping[str, Any]) -> int:
-    """Return a keyword's sort key: its position in ``given``; a new ``type`` first, others last."""
+    """Return the sort key of a keyword, which keeps the keywords in the order of ``given``.
+
+    A new ``type`` comes first, other new keywords come last.
+    """
     if key in given:
         return list(given).index(key)
     if key == "type":
@@ -407,7 +412,7 @@ def _place_of(key: str, given: Mapping[str, Any]) -> int:
 def _types(schema: Schema) -> list[str]:
     """Return the valid types that a schema names or, without any, the type its keywords imply.
 
-    The result is empty if the type can't be told.
+    The result is empty if the schema doesn't determine a type.
     """
     given = schema.get("type")
     named = [kind for kind in (given if isinstance(given, list) else [given]) if kind in _TYPES]
@@ -449,7 +454,7 @@ def _type_of(value: object) -> set[str]:
 
 
 def _required(schema: Schema, made: Schema, renamed: Renamed) -> list[str]:
-    """Return the new names of those required properties that ``made`` has, without duplicates."""
+    """Return the new names of the required properties that ``made`` contains, each once."""
     new = renamed.new_names
     needed: dict[str, None] = {}
     for name in as_list(schema.get("required")):

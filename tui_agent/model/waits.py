@@ -22,7 +22,7 @@ _IN_TEXT = LazyPattern(
     rf"((?:{_SPOKEN}(?:,? and |,? ?))+)",
     re.IGNORECASE,
 )
-"""Matches a wait in a message, such as ``try again in 1 hour and 5 minutes``."""
+"""Matches the part of a message that asks for a wait: ``try again in 1 hour and 5 minutes``."""
 _SPOKEN_PIECE = LazyPattern(_SPOKEN)
 
 _LIMITS = (
@@ -35,14 +35,16 @@ _LIMITS = (
     "x-ratelimit-{}",
     "ratelimit-{}",
 )
-"""Names of rate limit headers; ``{}`` is ``remaining`` (requests or tokens left) or ``reset``."""
+"""Names of rate limit headers, in which ``{}`` is ``remaining`` (the requests or tokens left) or
+``reset`` (when the limit ends)."""
 
 _EPOCH = 1_000_000_000.0
-"""Numbers above this are times since the epoch (in seconds or milliseconds); smaller numbers are
+"""Numbers above this are times since the epoch, in seconds or milliseconds. Smaller numbers are
 durations in seconds."""
 
 _LONGEST = 1e15
-"""Numbers above this aren't plausible times, neither in seconds nor in milliseconds."""
+"""Numbers above this are ignored, because as a time they are implausible in seconds and in
+milliseconds."""
 
 RETRIED = frozenset({ErrorKind.NETWORK, ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED, ErrorKind.HOST})
 """Kinds of errors after which the same request may succeed. A server that is still loading a model
@@ -139,7 +141,7 @@ def _number(value: str | None) -> float | None:
 def retry_delay(
     settings: RetrySettings, attempt: int, error: ModelError, random: Callable[[], float]
 ) -> float | None:
-    """Return the seconds to wait after failed attempt number ``attempt`` (1 is the first).
+    """Return how many seconds to wait after the failed attempt number ``attempt`` (1 is the first).
 
     The result is None if the request must not be repeated, because no attempts are left, the error
     isn't in ``RETRIED``, or the provider asks for more than ``max_retry_after`` seconds. If the

@@ -35,7 +35,8 @@ from tui_agent.session.effort import Effort
 
 _MARK = {"type": "ephemeral"}
 _MARKS_ON_CALLS = {"anthropic", "vertex_ai", "azure_ai"}
-"""Providers that accept a cache mark on a tool call; others accept it only on text."""
+"""Providers that accept a cache mark on a tool call. Other providers accept cache marks only on
+text."""
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ def _message(
     wire = chat.chat_message(replace(message, cache=False), request, route)
     if message.cache and route.info.cache_marks:
         if message.role == "tool":
-            # litellm turns a tool's result into one block, so the mark is on the message.
+            # litellm turns a tool's result into one block, so the mark is put on the message.
             wire["cache_control"] = _MARK
         elif message.tool_calls and route.provider.id in _MARKS_ON_CALLS:
             wire["tool_calls"][-1]["cache_control"] = _MARK
@@ -160,7 +161,7 @@ class HostClient:
             link.close(number, cancel=last not in lines.LAST)
 
     async def _submit(self, call: dict[str, Any]) -> tuple[Link, int, Inbox]:
-        """Send a request to the host; return the link, the request's number and its inbox.
+        """Send a request to the host. Return the link, the request's number and its inbox.
 
         If the host has ended or hung, it is replaced once. That is safe, because nothing has been
         sent to the provider yet.
@@ -196,7 +197,7 @@ class HostClient:
         return link, number, inbox
 
     async def _next(self, link: Link, inbox: Inbox, seconds: float) -> Event:
-        """Return the next event of a request.
+        """Wait for the next event of a request, and return it.
 
         ``seconds`` is the time that the host may wait for the provider. If the host stays silent
         for ``answer_timeout`` seconds longer, it is killed.

@@ -37,12 +37,13 @@ _READ = 1 << 18
 _SECRETS = ("api_key", "aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 
 Send = Callable[..., Awaitable[None]]
-"""A function that sends an event of one request: the event's name, then its fields."""
+"""Sends an event of one request. It is called with the event's name, then the event's fields."""
 
 _ENCODING_MODULE = "litellm.litellm_core_utils.default_encoding"
 
 _TURN = 0.004
-"""Seconds for which one request's chunks are processed before other requests get their turn."""
+"""Number of seconds for which the chunks of one request are processed before other requests get
+their turn."""
 
 _CLOSE_GRACE_SECONDS = 2.0
 """Seconds allowed for closing connections after the parent process has ended."""
@@ -59,7 +60,7 @@ _FIELDS = (
 
 
 class SlowError(Exception):
-    """The provider exceeded a time limit.
+    """Raised if the provider exceeded a time limit.
 
     ``cause`` and ``seconds`` have the same meaning as in ``errors.Failure``.
     """
@@ -71,7 +72,7 @@ class SlowError(Exception):
 
 
 class Connection:
-    """Serves the program that started the host: reads its lines and answers its requests."""
+    """Serves the program that started the host: reads its requests and answers them."""
 
     def __init__(
         self, caller: "Caller", reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -131,8 +132,8 @@ def load() -> Any:
     os.environ["LITELLM_MODE"] = "PRODUCTION"
     os.environ["LITELLM_LOG"] = "ERROR"
     module = types.ModuleType(_ENCODING_MODULE)
-    # Replaces the tokenizer, which takes 60 MB and 0.1 s to load and isn't needed here. The result
-    # has about as many items as there would be tokens.
+    # This replaces the tokenizer, which takes 60 MB and 0.1 s to load and isn't needed here. The
+    # result has about as many items as there would be tokens.
     tokenizer = types.SimpleNamespace(
         name="cl100k_base", encode=lambda text, **_: range(len(text) // 4)
     )
@@ -187,7 +188,7 @@ def load() -> Any:
 
 
 class Caller:
-    """Calls providers through litellm."""
+    """Makes the calls to providers with litellm."""
 
     def __init__(self, litellm: Any) -> None:
         import httpx
@@ -225,7 +226,7 @@ class Caller:
             await _close(stream)
 
     async def _begin(self, call: dict[str, Any]) -> Any:
-        """Send a request and return litellm's stream.
+        """Send a request, and return the stream of litellm's chunks.
 
         If litellm rejects parameters that the model doesn't support, the request is sent without
         them.
@@ -248,9 +249,10 @@ class Caller:
 
     @staticmethod
     async def _pump(stream: Any, send: Send, limits: dict[str, Any]) -> str | None:
-        """Send an answer's chunks; return the provider's finish reason, None if it sent none.
+        """Send an answer's chunks, and return the provider's finish reason.
 
-        litellm reports "stop" even if the connection broke; in that case, None is returned.
+        litellm reports "stop" even if the connection broke; in that case, and if the provider sent
+        no finish reason, None is returned.
         """
         chunks = aiter(stream)
         finish: str | None = None
@@ -265,7 +267,7 @@ class Caller:
             except StopAsyncIteration:
                 return finish if is_said or _says_why(stream) else None
             except Exception:
-                # An error after the finish reason (mostly about usage) doesn't matter.
+                # An error after the finish reason, which is mostly about usage, doesn't matter.
                 if finish is None:
                     raise
                 log.exception("error after the answer was complete")
@@ -273,7 +275,7 @@ class Caller:
             is_said = is_said or _says_why(stream)
             delta, reason = _delta_of(chunk)
             finish = reason or finish
-            # An empty chunk is sent, too, because it shows the program that the host doesn't hang.
+            # Empty chunks are sent, too, because they show the program that the host isn't hanging.
             await send(lines.CHUNK, json.dumps({"choices": [{"delta": delta}]}, default=str))
             wait = limits["stall"]
             cause = "stalled"
@@ -304,7 +306,7 @@ async def _close(stream: Any) -> None:
 
 
 def _delta_of(chunk: Any) -> tuple[dict[str, Any], str | None]:
-    """Return a litellm chunk's delta (only the fields in ``_FIELDS``) and its finish reason."""
+    """Return the delta of litellm's chunk (only fields in ``_FIELDS``) and its finish reason."""
     choices = getattr(chunk, "choices", None)
     choice = {}
     if choices:

@@ -11,7 +11,7 @@ from typing import Any, Final
 Event = list[Any]
 
 HOST: Final = 0
-"""The id of lines that don't belong to a request."""
+"""The id in lines of the host that belong to no request."""
 
 READY: Final = "ready"
 """``["ready"]`` says that the host accepts requests now."""
@@ -33,7 +33,7 @@ LAST: Final = frozenset({FINISHED, FAILED})
 
 
 def encode(document: Any) -> bytes:
-    """Return a value as one line of JSON that ends with a line feed.
+    """Encode a value as one line of JSON that ends with a line feed.
 
     The line is ASCII, so that lone surrogates and unusual line separators are preserved.
     """

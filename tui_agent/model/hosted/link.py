@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 _READ = 1 << 18
 _LOG_LIMIT = 1 << 20
 _EXIT_GRACE_SECONDS = 2.0
-"""Seconds within which the host process must end by itself before it is killed."""
+"""Number of seconds that the host process has to end by itself before it is killed."""
 
 
 COMMAND = isolated_module("tui_agent.model.hosted.host")
@@ -45,7 +45,7 @@ def install_command() -> str:
 
 
 class HostGoneError(Exception):
-    """The model host (the process that runs litellm) has ended.
+    """Raised if the model host (the process that runs litellm) has ended.
 
     The exception's message is the exit status of the process or the signal that ended it.
     """
@@ -61,7 +61,7 @@ def host_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 class Inbox(asyncio.Queue[Event | HostGoneError]):
-    """A queue of one request's events; the last may be the error that the host has ended."""
+    """The queue of one request's events. If the host ends, the last item is a `HostGoneError`."""
 
     async def take(self) -> Event:
         """Wait for the next event and return it.
@@ -103,13 +103,13 @@ class Link:
         return inbox
 
     def close(self, number: int, *, cancel: bool) -> None:
-        """Remove a request's inbox; with ``cancel``, also tell the host to stop working on it."""
+        """Remove a request's inbox. With ``cancel``, also tell the host to stop the request."""
         if cancel:
             self.send({"op": "cancel", "id": number})
         self._inboxes.pop(number, None)
 
     def send(self, line: dict[str, Any]) -> None:
-        """Send a line to the host. If the host has ended, do nothing; the inboxes report that."""
+        """Send a line to the host. Does nothing if the host has ended; the inboxes report that."""
         if self.is_alive and not self._writer.is_closing():
             self._writer.write(lines.encode(line))
 
@@ -140,7 +140,7 @@ class Link:
                         self._inboxes[number].put_nowait(event)
         except (OSError, ValueError):
             log.exception("could not read from the model host")
-        # The host has ended, or must end because nothing more is read from it.
+        # The host has ended, or it must end because nothing more is read from it.
         try:
             async with asyncio.timeout(_EXIT_GRACE_SECONDS):
                 status = await self._process.wait()
@@ -196,7 +196,7 @@ def _log_file(path: Path | None) -> Iterator[int]:
 
 
 def last_words(path: Path | None) -> str:
-    """Return the last line of a host's log, usually why the host ended; "" if there is none."""
+    """Return the last line of a host's log, which usually says why the host ended, or ""."""
     try:
         text = ""
         if path is not None:

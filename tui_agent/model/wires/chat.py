@@ -61,11 +61,11 @@ _REASONS: dict[str, FinishReason] = {
     "sensitive": "content_filter",  # Z.ai
     "model_context_window_exceeded": "length",  # Z.ai, Claude behind gateways
 }
-"""Finish reasons by value of ``finish_reason``, with the values of several providers."""
+"""What the values of ``finish_reason`` mean. Several providers have values of their own."""
 
 _FAILED = {"error", "network_error", "insufficient_system_resource", "abort"}
-"""Values of ``finish_reason`` that mean that the provider failed: OpenRouter and Mistral, Z.ai,
-DeepSeek, vLLM."""
+"""Values of ``finish_reason`` with which providers report that they failed: OpenRouter and Mistral,
+Z.ai, DeepSeek, vLLM."""
 
 _REASONING = ("reasoning_content", "reasoning", "reasoning_text")
 """Fields with reasoning as text. The first that has text is used; some servers send two copies."""
@@ -233,7 +233,7 @@ def _plain(blob: Mapping[str, Any]) -> str:
 
 
 def _text_of(details: Any) -> str:
-    """Return the joined texts of a list of reasoning details; "" for anything else."""
+    """Return the texts in a list of reasoning details, joined; "" for anything else."""
     texts = []
     for detail in objects(details):
         texts.append(as_text(detail.get("text") or detail.get("summary")))
@@ -244,7 +244,7 @@ def _text_of(details: Any) -> str:
 
 
 class ChatReader(Reader):
-    """Reads answers in chat completions, in all known variants."""
+    """Reads answers in the chat completions format, in all known variants of it."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)
@@ -319,7 +319,7 @@ class ChatReader(Reader):
         return events
 
     def _take_part(self, part: Any) -> list[ModelEvent]:
-        """Read a part of Mistral's content list; parts other than text and thinking are ignored."""
+        """Read one part of a Mistral content list. Only parts with text or thinking are used."""
         match part:
             case {"type": "text", "text": str(text)} if text:
                 return [TextDelta(text)]
@@ -398,7 +398,7 @@ def _choice(chunk: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said(choice: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a choice's delta or whole message; a completion's text as ``{"content": text}``."""
+    """Return a choice's delta or its whole message; plain text becomes ``{"content": text}``."""
     return as_dict(choice.get("delta") or choice.get("message") or {"content": choice.get("text")})
 
 
@@ -446,8 +446,8 @@ class _Blocks:
     def __init__(self) -> None:
         self._blocks: list[dict[str, Any]] = []
         self._pieces: dict[str, list[str]] = {}
-        """Text pieces of the last block, by key. They are joined only at the block's end, because
-        joining them each time would take quadratic time."""
+        """Text pieces of the last block. The keys are the names of its fields. The pieces are joined
+        only at the block's end, because joining them each time would take quadratic time."""
 
     def add(self, piece: Any) -> None:
         if not isinstance(piece, dict):

@@ -55,9 +55,10 @@ _NO_SIGNATURE = "skip_thought_signature_validator"
 """Google's placeholder signature for calls of other models; Gemini 3 and newer refuse a call
 without a signature."""
 _SIGNATURE_IN_ID = "__thought__"
-"""Separator before a signature in a call's id, as litellm wrote it in older sessions."""
+"""Separator between a call's id and a signature. litellm wrote such ids in older sessions."""
 _NEEDED = {"thoughtSignature", "part", "id"}
-"""Fields of a kept part that can't be restored from the answer's text and calls."""
+"""Fields that can't be restored from the answer's text and calls. A part that contains one of them
+must be kept."""
 _GENERATION = re.compile(r"(?:^|/)gemini-(\d+)")
 _VERSIONED = re.compile(r"/v\d+\w*$")
 _LEVELS = {**LEVELS, Effort.OFF: "minimal", Effort.MINIMAL: "minimal"}
@@ -70,7 +71,8 @@ _BUDGETS = {
     Effort.XHIGH: 24_576,
     Effort.MAX: 24_576,
 }
-"""Thinking budgets of Gemini 2 models, in tokens; the last is the largest that all of them accept."""
+"""Thinking budgets of Gemini 2 models, in tokens. The last one is the largest that all these models
+accept."""
 
 
 # -- the request --------------------------------------------------------------------------------------------
@@ -219,7 +221,11 @@ def _answer(
 def _fits(
     message: Message, kept: Sequence[dict[str, Any]], written: Sequence[dict[str, Any]]
 ) -> bool:
-    """Return whether the kept parts have as much text as the answer, and its calls in order."""
+    """Return whether an answer's kept parts still match its text and calls.
+
+    They match if they stand for as many characters as the text has, and for the same calls in
+    order.
+    """
     chars = 0
     for item in kept:
         if isinstance(item.get("text"), int):
@@ -252,7 +258,7 @@ def _signature(kept: dict[str, Any]) -> dict[str, str]:
 
 
 class GeminiReader(Reader):
-    """Reads Gemini's answers, in which each call is one whole part."""
+    """Reads Gemini's answers, which contain each tool call as a whole."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)
@@ -262,7 +268,7 @@ class GeminiReader(Reader):
 
     def feed(self, event: str, data: str) -> list[ModelEvent]:
         if data.lstrip().startswith("["):
-            # Without server-sent events, the whole answer comes as one list.
+            # Without server-sent events, the whole answer is received as one list.
             try:
                 chunks = objects(loads(data))
             except ValueError:

@@ -40,20 +40,22 @@ from tui_agent.model.wires.wire import Call, Reader, WireFailure
 from tui_agent.web.proxies import read_proxies
 
 _ERROR_BODY = 64 << 10
-"""Maximum number of bytes that are read of an error response."""
+"""Maximum number of bytes that are read from the body of an error response."""
 
 FINISH_GRACE_SECONDS = 2.0
-"""Seconds to wait for usage and the final event after the finish reason."""
+"""After the finish reason, this many seconds are allowed for the usage and the final event."""
 
 _CLOSE_GRACE_SECONDS = 0.05
 """Seconds to wait after the final event for the end of the response, so that the connection can be
 reused."""
 
 _IDLE_SECONDS = 55.0
-"""Seconds for which an idle connection is kept; most servers close it after a minute."""
+"""Number of seconds after which an idle connection is closed. Most servers close one after a
+minute."""
 
 _MAX_OBJECT_LINES = 100
-"""Maximum lines of an event's data that are tested for being a complete JSON object."""
+"""An event's data is tested for being a complete JSON object only if it has at most this many
+lines."""
 
 _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
@@ -68,8 +70,8 @@ class EventDecoder:
         self._rest = bytearray()
         self._event = ""
         self._later = ""
-        """An event name that was received after data. It belongs to this event or to the next
-        one."""
+        """The name of an event, if it was received after data. It belongs to the current event or
+        to the next one."""
         self._data: list[str] = []
         self.heard = False
         """Whether any part of an event, except a comment, has been received since this was last set
@@ -129,7 +131,7 @@ class EventDecoder:
         return events
 
     def _is_whole(self) -> bool:
-        """Return True if the data lines so far are a complete JSON object."""
+        """Return True if the lines of data received so far are a complete JSON object."""
         lines = self._data
         if not lines or len(lines) > _MAX_OBJECT_LINES or not lines[-1].endswith("}"):
             return False
@@ -228,7 +230,7 @@ class Http:
     async def fetch(
         self, method: str, url: str, limit: int = _ERROR_BODY, **options: Any
     ) -> tuple[httpx.Response, bytes]:
-        """Send a request; return the response and its body. Redirects are not followed.
+        """Send a request, and return the response with its body. Redirects are not followed.
 
         Reading stops once the body has more than ``limit`` bytes, so a longer one is incomplete.
         ``options`` are passed to httpx.
@@ -329,8 +331,8 @@ class _Patience:
     def _allow(self, seconds: float) -> None:
         self._allowed = seconds
         self._left = seconds
-        """Seconds that are left for waiting. Only time spent waiting for the provider counts, not
-        time that the consumer of the events takes."""
+        """Number of seconds that are left for waiting. Only the time spent waiting for the provider
+        counts, not the time that the consumer of the events takes."""
 
     def note(self, reader: Reader, *, is_event: bool, with_more: bool) -> None:
         """Start a new time limit after a piece was fed to the reader.
@@ -407,7 +409,7 @@ async def _read(
 
 
 def _decoder(begin: bytes) -> EventDecoder | DocumentDecoder:
-    """Return the decoder for a body, judged by its first bytes.
+    """Return the decoder that fits a body, according to the body's first bytes.
 
     This is needed because some servers send no event stream. Raises WireFailure for a web page or
     XML.
@@ -425,7 +427,7 @@ def _decoder(begin: bytes) -> EventDecoder | DocumentDecoder:
 def _fed(
     reader: Reader, events: list[tuple[str, str]]
 ) -> tuple[list[ModelEvent], WireFailure | None]:
-    """Feed (name, data) pairs to a reader; return its events, and the failure that stopped it."""
+    """Feed (name, data) pairs to a reader; return its events and the failure that stopped it."""
     found: list[ModelEvent] = []
     for name, text in events:
         try:
@@ -449,7 +451,7 @@ async def _refusal(response: httpx.Response, limits: HostSettings) -> Failure:
         ):
             text += data
     except (httpx.HTTPError, WireFailure):
-        # If the body can't be read, the status is enough.
+        # The body can't be read, but the status says enough about the error.
         pass
     return Failure(
         text.decode("utf-8", "replace"), response.status_code, wait_headers(response.headers)
@@ -457,9 +459,10 @@ async def _refusal(response: httpx.Response, limits: HostSettings) -> Failure:
 
 
 async def _within(left: float, cause: Cause, waiting: Any, *, seconds: float | None = None) -> Any:
-    """Return the result of ``waiting``, or raise WireFailure with ``cause`` after ``left`` seconds.
+    """Wait for ``waiting`` and return its result. After ``left`` seconds, raise WireFailure.
 
-    The failure states ``seconds`` as the time limit or, if it is None, ``left``.
+    The failure has the cause ``cause``, and ``seconds`` as the time limit or, if that is None,
+    ``left``.
     """
     try:
         async with asyncio.timeout(left):

@@ -71,7 +71,7 @@ _SHORT_ANSWER = 8_192
 a larger limit includes thinking."""
 
 _WORDS = {**LEVELS, Effort.OFF: "low", Effort.XHIGH: "xhigh", Effort.MAX: "max"}
-"""Anthropic's names for the effort levels; "low" stands for off if a model always thinks."""
+"""Anthropic's names for the effort levels. "low" is sent for off if a model always thinks."""
 
 # -- answers ------------------------------------------------------------------------------------------------
 _REASONS: dict[str, FinishReason] = {
@@ -136,7 +136,7 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
         tools = [_search_tool(request.search_hosts)]
         options.pop("tools", None)
     elif isinstance(more := options.get("tools"), list):
-        # The provider's own tools, requested in the settings.
+        # Add the provider's own tools that are requested in the settings.
         options["tools"] = [*tools, *more]
     if tools:
         body["tools"] = tools
@@ -174,7 +174,7 @@ class _Thinking:
     is_off: bool = False
 
     def room(self, request: ModelRequest) -> int:
-        """Return the request's ``max_tokens``, which is 1 for a ping without a thinking budget."""
+        """Return the request's ``max_tokens``. It is 1 for a ping without a thinking budget."""
         if request.ping and "budget_tokens" not in self.field:
             return 1
         return self.max_tokens
@@ -224,7 +224,7 @@ def _headers(
         betas.append(_BINDING)
     headers = {"anthropic-version": _VERSION}
     if betas:
-        # The beta headers in the user's settings are kept.
+        # Beta headers from the user's settings are kept.
         name = "anthropic-beta"
         for header in route.headers:
             if header.lower() == name:
@@ -331,7 +331,7 @@ def _marked(request: ModelRequest, route: Route) -> set[int]:
 
 
 def _mark(blocks: Sequence[ContentBlock], request: ModelRequest) -> None:
-    """Put a cache mark on the last block that can have one, if there is any."""
+    """Put a cache mark on the last of the blocks that can have one, if any can."""
     for block in reversed(blocks):
         if block["type"] in _MARKABLE:
             block["cache_control"] = cache_mark(request)
@@ -348,7 +348,10 @@ def _content(message: Message, request: ModelRequest) -> list[ContentBlock]:
 
 
 def _part(part: ContentText | ImageRef, request: ModelRequest) -> ContentBlock | None:
-    """Return a part of a message as a block; None for blank text, which the format refuses."""
+    """Return a part of a message as a block.
+
+    Returns None for blank text, because Anthropic's format refuses it.
+    """
     if isinstance(part, ContentText):
         if part.text.strip():
             return {"type": "text", "text": part.text}
@@ -401,7 +404,7 @@ def _tool_use(call: RequestToolCall) -> ContentBlock:
 
 
 def _kept(message: Message) -> Iterator[ContentBlock]:
-    """Yield copies of the blocks and placeholders in an answer's reasoning blobs."""
+    """Yield copies of the blocks in an answer's reasoning blobs, placeholders included."""
     for blob in blobs(message):
         # ``thinking_blocks`` are from answers that came through litellm.
         for block in objects(blob.get("messages", blob.get("thinking_blocks"))):
@@ -441,9 +444,10 @@ def _text_block(text: str) -> list[ContentBlock]:
 
 
 def _may_think_on(turns: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether thinking can be requested, which is impossible in the middle of a turn.
+    """Return whether thinking can be requested.
 
-    Returns True for a new turn, and for a turn whose first block is thinking.
+    It can be requested in a new turn, and in a turn that began with thinking. Within any other
+    turn, it is impossible.
     """
     begun = None
     for turn in turns:
@@ -456,23 +460,24 @@ def _may_think_on(turns: Sequence[Mapping[str, Any]]) -> bool:
 
 @dataclass
 class _Part:
-    """The part of a content block that has been received."""
+    """The part of a content block that has been received so far."""
 
     type: str
     block: ContentBlock
     """The block as its start event contains it, with the fields received later."""
     pieces: list[str] = field(default_factory=list)
-    """Pieces of the block's text or thinking, or of the JSON text of its arguments."""
+    """The streamed pieces of the block: its text, its thinking, or the JSON text of its
+    arguments."""
     citations: list[Any] = field(default_factory=list)
     shown: int = 0
     """Number of characters that the block added to the answer's text."""
     call_id: str = ""
     number: int = 0
-    """The index of the call among the answer's calls."""
+    """The index of this call among the calls of the answer."""
 
     @property
     def tool(self) -> str:
-        """The name of the called tool, "" if the block names none."""
+        """The name of the tool that the block calls; "" if the block names none."""
         return str(self.block.get("name") or "")
 
     @property
@@ -496,7 +501,7 @@ class _Part:
 
 
 class MessagesReader(Reader):
-    """Reads answers in Anthropic's format; text and thinking blocks may have no start event."""
+    """Reads answers in Anthropic's format, even without start events of text and thinking."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)
@@ -568,7 +573,7 @@ class MessagesReader(Reader):
             raise WireFailure(
                 Failure(f"the answer has no compaction: {self._stop}", cause="broken")
             )
-        # The usage of the answer itself is zero; its steps are reported in "iterations".
+        # The usage of the answer itself is zero, because its steps are reported in "iterations".
         for step in as_list(self.usage.get("iterations")):
             self.count(as_dict(step))
         text = TextDelta("\n\n".join(texts))
@@ -669,7 +674,7 @@ class MessagesReader(Reader):
         return part
 
     def _close(self, part: _Part | None) -> list[ModelEvent]:
-        """End a block; the input and output of the provider's own tools are added to the text."""
+        """End a block, and add the input or output of the provider's own tools to the text."""
         if part is None:
             return []
         if part.type == "tool_use" and not part.pieces and part.block.get("input"):
@@ -711,7 +716,11 @@ class MessagesReader(Reader):
         return self.report(usage, hour_writes=hour if isinstance(hour, int) else 0)
 
     def _blob(self) -> str | None:
-        """Return JSON of the blocks to send back; None if they are just text, then calls."""
+        """Return the blocks to send back, as JSON.
+
+        Returns None if they are only text followed by calls, because the answer itself contains
+        these.
+        """
         kept: list[ContentBlock] = []
         if self._added:
             kept = [{"type": "added", "chars": self._added}]
@@ -751,7 +760,7 @@ def _is_plain(kept: Iterable[ContentBlock]) -> bool:
 
 
 def tool_line(block: Mapping[str, Any]) -> str:
-    """Return a line for the user with the input or output of one of the provider's own tools.
+    """Return a line that shows the user the input or output of one of the provider's own tools.
 
     The line is ``[tool] texts``, cut at ``_MAX_MESSAGE_CHARS`` characters.
     """

@@ -40,8 +40,8 @@ from tui_agent.pictures import PDF
 from tui_agent.session.effort import Effort
 
 _LEVELED = "gpt-oss"
-"""Part of the names of models that accept a thinking level; other models accept only on or off
-(docs.ollama.com/capabilities/thinking)."""
+"""Text that is part of the names of models that accept a thinking level; other models can only turn
+thinking on or off (docs.ollama.com/capabilities/thinking)."""
 
 _TOP = {"format", "keep_alive", "logprobs", "think", "truncate", "shift"}
 """Options in the settings that are top-level fields of the body. All other options go to
@@ -102,7 +102,7 @@ def _message(
     thinking = ""
     if with_reasoning:
         for blob in blobs(message):
-            # In older sessions the reasoning is under litellm's name.
+            # In older sessions, the reasoning has the name that litellm gave it.
             thinking += as_text(blob.get("reasoning") or blob.get("reasoning_content"))
     if thinking:
         wire["thinking"] = thinking
@@ -115,7 +115,7 @@ def _call(call: RequestToolCall) -> dict[str, Any]:
 
 
 class OllamaReader(Reader):
-    """Reads Ollama's answers: JSON lines, in which tool calls are always whole."""
+    """Reads Ollama's answers: JSON lines, each of which contains whole tool calls."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)

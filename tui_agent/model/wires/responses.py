@@ -52,10 +52,11 @@ from tui_agent.session.entries import ToolSchema
 
 _PATH = "/responses"
 _MIN_OUTPUT_TOKENS = 16
-"""The smallest ``max_output_tokens`` that OpenAI accepts."""
+"""The smallest value of ``max_output_tokens`` that OpenAI accepts."""
 _MAX_CACHE_KEY_CHARS = 64
 _BETWEEN = "\n\n"
-"""Separator between two messages of one answer, and between two parts of a reasoning summary."""
+"""Separator between messages if an answer contains several, and between the parts of a reasoning
+summary."""
 
 _OPTIONAL = (
     "reasoning.summary",
@@ -66,10 +67,11 @@ _OPTIONAL = (
     "max_output_tokens",
     PROGRESS,
 )
-"""Fields that can be left out if a server refuses them."""
+"""Fields of the request that can be left out if a server refuses them."""
 
 _ECHOES = frozenset({"response.created", "response.in_progress", "response.queued"})
-"""Events that only repeat the request; llama.cpp adds its progress to them."""
+"""Events that only repeat the request. They are skipped, except for the progress that llama.cpp adds
+to them."""
 
 _LAST = frozenset(
     {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
@@ -78,14 +80,16 @@ _LAST = frozenset(
 _HOSTED = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "mcp_list_tools", "mcp_call"}
 )
-"""Types of items of tools that the provider runs. These items need no result and are sent back
-unchanged, like reasoning."""
+"""Item types of tools that the provider runs itself, such as its web search. These items need no
+result and are sent back unchanged, like reasoning."""
 
 _BARE = frozenset({"type", "chars"})
-"""The fields of a placeholder that can be restored from the answer's text and calls alone."""
+"""A placeholder that has only these fields can be restored from the answer's text and calls
+alone."""
 
 _Part = tuple[str, int]
-"""A part of an item: the kind of its text ("text", "summary" or "content") and its index."""
+"""Identifies a part of an item by the kind of its text ("text", "summary" or "content") and its
+index."""
 
 
 # -- the request --------------------------------------------------------------------------------------------
@@ -165,7 +169,7 @@ def _thinking(
 def _input(
     request: ModelRequest, form: ResponsesFormat, *, with_reasoning: bool
 ) -> list[dict[str, Any]]:
-    """Return the items of a conversation. A message's items don't depend on later messages.
+    """Return the items of a conversation. Later messages never change the items of earlier ones.
 
     If the provider accepts only text in results, the images of an answer's results follow in a user
     message after the last of these results.
@@ -234,7 +238,7 @@ def _answer(message: Message, *, with_reasoning: bool) -> list[dict[str, Any]]:
 
 
 def _fits(kept: Sequence[Any], message: Message) -> bool:
-    """Return whether the kept items contain as much text and as many calls as the answer."""
+    """Return whether the kept items still match the answer, with as much text and as many calls."""
     total = 0
     calls = 0
     for item in kept:
@@ -278,7 +282,7 @@ def _message(text: str, own_id: str | None, phase: str | None) -> dict[str, Any]
 
     With ``own_id``, the item has this id and the provider's form.
     """
-    # llama.cpp requires the type even for an answer's message.
+    # llama.cpp requires the type even for the message of an answer.
     item: dict[str, Any] = {"type": "message"}
     if own_id is None:
         item |= {"role": "assistant", "content": text}
@@ -332,25 +336,30 @@ class _Item:
 
     type: str
     position: int = 0
-    """Number of calls before this item; if the item is a call, this is the call's index."""
+    """Number of calls before this item in the answer. If the item is a call itself, this is its
+    index."""
     call_id: str = ""
     tool: str = ""
     pieces: list[str] = field(default_factory=list)
     """Pieces of a call's arguments (JSON text)."""
     passed_on: dict[_Part, list[str]] = field(default_factory=dict)
-    """The pieces of text or reasoning that have been passed on, by part of the item."""
+    """The pieces of text or reasoning that have been passed on. The keys are the parts of the
+    item."""
     whole: dict[str, Any] | None = None
-    """The completed item as the provider sent it; None while it is incomplete."""
+    """The item as the provider sent it when it was complete; None while it is incomplete."""
 
     @property
     def first_kind(self) -> str:
-        """The kind of the item's first part that was passed on, "" if there is none."""
+        """The kind of the first part of the item that was passed on; "" if none was."""
         for kind, _index in self.passed_on:
             return kind
         return ""
 
     def rest_of(self, part: _Part, text: object) -> str:
-        """Return the rest of ``text`` after the pieces passed on; "" if it begins differently."""
+        """Return the part of ``text`` that was not passed on yet.
+
+        The result is "" if ``text`` doesn't begin with the pieces that were passed on.
+        """
         sent = "".join(self.passed_on.get(part, ()))
         if isinstance(text, str) and text.startswith(sent):
             return text[len(sent) :]
@@ -362,7 +371,7 @@ class _Item:
 
     @property
     def goes_back(self) -> bool:
-        """Whether the item can be sent back with the answer, judged by the item alone.
+        """Whether the item can be sent back with the answer. Only the item itself is examined.
 
         Messages need text, reasoning items their content (encrypted or plain, because the provider
         doesn't store it), and items of the provider's tools must be complete.
@@ -391,10 +400,10 @@ class ResponsesReader(Reader):
         """Items by ``output_index``, or by id if there is none; some servers change ids between
         events."""
         self._runs: list[tuple[_Item | None, int]] = []
-        """The answer's text in order, as (item, number of characters); None for text that this
-        program added for the user."""
+        """The answer's text in order, as (item, number of characters). The item is None for text
+        that this program added for the user."""
         self._thought: tuple[int, str, int] | None = None
-        """The last reasoning that was passed on: its item (as ``id()``) and its part."""
+        """The last reasoning that was passed on: its item (identified by ``id()``) and its part."""
         self._refused = False
         self._response: dict[str, Any] = {}
         """The provider's final object for the whole answer; {} until it is received."""
@@ -531,7 +540,7 @@ class ResponsesReader(Reader):
             self._add("\n".join(["\n\nSources:", *lines]))
 
     def _take_item(self, item: _Item, whole: dict[str, Any]) -> None:
-        """Read an item that was begun or completed, and pass on what wasn't streamed yet."""
+        """Read an event's new or complete item, and pass on what wasn't streamed yet."""
         match item.type:
             case "message":
                 for index, part in enumerate(objects(whole.get("content"))):
@@ -623,7 +632,7 @@ class ResponsesReader(Reader):
         return places
 
     def _kept(self) -> list[tuple[_Item, bool]]:
-        """Return the items to send back, each with whether to send the provider's id for it.
+        """Return the items to send back, each paired with True if its id may be sent with it.
 
         The provider refuses a reasoning item without the item after it, so such reasoning is left
         out. It also refuses an item with its id if the reasoning before it is missing. In that case
@@ -664,7 +673,10 @@ def _usage(reader: Reader, response: Mapping[str, Any]) -> list[ModelEvent]:
 
 
 def _key(value: dict[str, Any]) -> int | str | None:
-    """Return an event's key in ``_by_key``, the ``output_index`` or, without one, the item's id."""
+    """Return the key in ``_by_key`` of an event's item.
+
+    This is the event's ``output_index`` or, without one, the item's id.
+    """
     index = value.get("output_index")
     if isinstance(index, int):
         return index
@@ -678,7 +690,10 @@ def _part_of(value: dict[str, Any], kind: str) -> _Part:
 
 
 def _source(note: dict[str, Any], text: str) -> str | None:
-    """Return a cited source as Markdown, a link or a file name; None if the text contains it."""
+    """Return a cited source as Markdown, that is, as a link or a file name.
+
+    Returns None if the text already contains it.
+    """
     url = note.get("url")
     title = note.get("title")
     if isinstance(url, str) and url:
@@ -714,12 +729,15 @@ def _cited(part: Mapping[str, Any]) -> Iterator[ModelEvent]:
 
 
 def _is_bare(place: Mapping[str, Any]) -> bool:
-    """Return True if a kept item can be restored from just the answer's text and calls."""
+    """Return True if the answer's text and calls are enough to restore a kept item."""
     return place.keys() <= _BARE and place.get("type") != "added"
 
 
 def _place(item: _Item, *, own_id: bool, **more: object) -> dict[str, Any]:
-    """Return the placeholder for a message or call; it omits the text, which the entry has."""
+    """Return the placeholder for a message or call.
+
+    It omits the text, because the session's entry already contains the text.
+    """
     whole = item.whole or {}
     fields: dict[str, Any] = {"type": item.type, **more}
     if own_id and isinstance(whole.get("id"), str):

@@ -24,9 +24,10 @@ class ThinkingTags:
         "open" means that the text may turn out to be reasoning, "text" that only text follows."""
         self._is_shown = False
         self._said: list[str] = []
-        """The text received so far that may still turn out to be reasoning, in pieces."""
+        """The pieces of text received so far that may still turn out to be reasoning."""
         self.parts: list[str] = []
-        """The reasoning with its tags and the white space after them, in pieces."""
+        """The reasoning received so far, in pieces, with its tags and the white space after
+        them."""
 
     def take(self, text: str, *, reasoned: bool) -> list[ModelEvent]:
         """Add a piece of content and return its events; a part that may be a tag is held back.
@@ -93,7 +94,7 @@ class ThinkingTags:
         return events
 
     def _behind(self, text: str) -> list[ModelEvent]:
-        """Skip white space between the reasoning and the answer's text."""
+        """Skip the white space that separates the reasoning from the answer's text."""
         answer = text.lstrip()
         self.parts.append(text[: len(text) - len(answer)])
         if not answer:

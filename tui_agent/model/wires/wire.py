@@ -39,10 +39,10 @@ continue."""
 
 # -- usage --------------------------------------------------------------------------------------------------
 TICKS_PER_DOLLAR = 10_000_000_000
-"""xAI's ticks (its unit of cost) per US dollar."""
+"""Number of xAI's ticks (its unit of cost) in one US dollar."""
 
 MAX_TOKENS = 100_000_000
-"""Largest plausible number of tokens; a usage report with a larger one is ignored."""
+"""Largest plausible number of tokens. A usage report with a larger number is ignored."""
 
 
 @frozen
@@ -60,7 +60,10 @@ class Call:
 
 
 def progress_of(event: dict[str, Any]) -> list[ModelEvent]:
-    """Return the progress in a llama.cpp event, in a list; [] if there is none or it's complete."""
+    """Return the progress that a llama.cpp event reports, as a list of one event.
+
+    The list is empty if the event reports no progress, or if the progress is complete.
+    """
     match event.get("prompt_progress"):
         case {"processed": int(processed), "total": int(total)} if processed < total:
             return [PromptProgress(processed, total)]
@@ -69,7 +72,7 @@ def progress_of(event: dict[str, Any]) -> list[ModelEvent]:
 
 
 class WireFailure(Exception):  # noqa: N818 - it carries a Failure
-    """The failure of an answer; ``failure`` contains the facts.
+    """Raised if an answer fails. ``failure`` contains the facts.
 
     The provider reported an error, the connection failed, or the answer ended before it was
     complete.
@@ -92,9 +95,11 @@ class Reader(ABC):
         self.usage: dict[str, Any] = {}
         """The numbers reported so far, under the format's own names or those of `usage_of`."""
         self.finished = False
-        """Whether the provider has sent the finish reason; a broken connection is then harmless."""
+        """Whether the provider has sent the finish reason. After that, a broken connection is
+        harmless."""
         self.done = False
-        """Whether the format's final event has been received, so no more data is needed."""
+        """Whether the final event of the format has been received, after which no more data is
+        needed."""
 
     @abstractmethod
     def feed(self, event: str, data: str) -> list[ModelEvent]:
@@ -109,14 +114,14 @@ class Reader(ABC):
 
     @abstractmethod
     def end(self) -> list[ModelEvent]:
-        """Return the last events, which are complete calls, usage and `Finished`.
+        """Return the last events of the answer: its complete calls, its usage and `Finished`.
 
         This method is called once, after all input. It raises WireFailure if the answer is
         incomplete (cause "closed") or unusable.
         """
 
     def reason(self, of_answer: FinishReason, *, marked: bool) -> FinishReason:
-        """Return the finish reason ``of_answer``, or "length" if the answer was cut off.
+        """Return the finish reason ``of_answer``; if the answer was cut off, return "length".
 
         An answer counts as cut off if it has no end mark (``marked`` is False) and the server
         normally sends one (`Route.end_marks`).
@@ -135,13 +140,16 @@ class Reader(ABC):
         return ToolCallDelta(len(self.calls) - 1, call.call_id, tool, arguments)
 
     def count(self, numbers: Mapping[str, Any]) -> None:
-        """Add reported numbers to ``usage``, replacing earlier ones; 0 and None are ignored."""
+        """Add the numbers of a report to ``usage``, where they replace earlier ones.
+
+        Numbers that are 0 or None are ignored.
+        """
         self.usage |= {name: value for name, value in numbers.items() if value}
 
     def report(
         self, numbers: Mapping[str, Any], cost: float | None = None, *, hour_writes: int = 0
     ) -> list[ModelEvent]:
-        """Return a `UsageReport` in a list, or [] if the usage is unknown.
+        """Return a list with one `UsageReport`; the list is empty if the usage is unknown.
 
         ``numbers`` are the provider's numbers, under the names that `usage_of` expects. ``cost`` is
         the provider's price in US dollars; if None, the catalog's prices are used. ``hour_writes``
@@ -157,7 +165,7 @@ class Reader(ABC):
 
 
 class Wire(Protocol):
-    """A provider's format; modules of this package implement it."""
+    """The functions of a provider's format. Each format is a module of this package."""
 
     def call(self, request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
         """Return the HTTP call for a request.
@@ -200,7 +208,7 @@ def check_error(value: dict[str, Any], data: str, event: str = "") -> None:
 
 
 def cache_mark(request: ModelRequest) -> dict[str, str]:
-    """Return Anthropic's mark on a block, which asks to cache everything up to that block.
+    """Return Anthropic's cache mark, which asks to cache everything up to the block that has it.
 
     The request's ``cache_ttl`` decides how long the cache is kept.
     """
@@ -210,7 +218,7 @@ def cache_mark(request: ModelRequest) -> dict[str, str]:
 
 
 def stand_in(image: ImageRef) -> str:
-    """Return the text that replaces an image or PDF, which is its own text or ``LOST_IMAGE``."""
+    """Return the text that replaces an image or PDF: its own text, or else ``LOST_IMAGE``."""
     return image.text or LOST_IMAGE
 
 
@@ -223,7 +231,7 @@ def image_url(image: ImageRef, request: ModelRequest) -> str | None:
 
 
 def image_base64(image: ImageRef, request: ModelRequest) -> str | None:
-    """Return the bytes of an image or PDF in base64; None if the request doesn't have them."""
+    """Return the bytes of an image or PDF in base64; None if the request doesn't contain them."""
     content = request.blobs.get(image.blob)
     if content is None:
         return None
@@ -245,7 +253,7 @@ def one_system_message(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def blobs(message: Message) -> list[dict[str, Any]]:
-    """Return a message's reasoning blobs as dicts, without any that can't be parsed."""
+    """Return the reasoning blobs of a message as dicts. Blobs that can't be parsed are left out."""
     found = []
     for blob in message.reasoning:
         try:
@@ -258,7 +266,7 @@ def blobs(message: Message) -> list[dict[str, Any]]:
 
 
 def kept_items(message: Message, name: str) -> list[Any] | None:
-    """Return the list under ``name`` in the message's reasoning blobs; None if no blob has it."""
+    """Return the list called ``name`` in a message's reasoning blobs; None if no blob has one."""
     for blob in blobs(message):
         if isinstance(items := blob.get(name), list):
             return items
@@ -304,12 +312,12 @@ def usage_of(reported: Mapping[str, Any]) -> Usage | None:
         cache_write=cache_write,
         reasoning=min(_count(reported.get("reasoning")) or 0, completion),
     )
-    # Every request has at least one token. Servers that don't count tokens report zero.
+    # Every request has at least one token, but servers that don't count tokens report zero.
     return usage if usage.prompt > 0 else None
 
 
 def named_cost(reported: Mapping[str, Any]) -> float | None:
-    """Return the price in US dollars in a usage report; None if there is none.
+    """Return the price, in US dollars, that a usage report states; None if it states none.
 
     OpenRouter and others call it ``cost``; xAI reports ``cost_in_usd_ticks``.
     """
@@ -321,12 +329,15 @@ def named_cost(reported: Mapping[str, Any]) -> float | None:
 def _is_number(value: Any) -> TypeGuard[float]:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    # A whole number in JSON may be too large for a float; NaN fails this comparison.
+    # A whole number in JSON may be too large for a float. NaN fails this comparison, too.
     return -sys.float_info.max <= value <= sys.float_info.max
 
 
 def _count(value: Any) -> int | None:
-    """Return a reported number of tokens as an int: 0 for None; None if it isn't plausible."""
+    """Return a reported number of tokens as an int. A missing number (None) becomes 0.
+
+    Returns None if the number isn't plausible.
+    """
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int | float):
