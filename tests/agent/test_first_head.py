@@ -76,9 +76,7 @@ async def test_a_model_without_tools_has_them_told_in_the_prompt_which_is_said_o
     await harness.say("And again")
 
     assert all(request.tools for request in harness.client.requests)
-    (said,) = [
-        notice.message for notice in harness.of(Notice) if "takes no tools" in notice.message
-    ]
+    (said,) = [notice.message for notice in harness.of(Notice) if "support tools" in notice.message]
     assert harness.agent.model in said
 
 

@@ -107,7 +107,7 @@ async def test_a_server_without_tools_is_told_of_them_and_its_calls_are_run(tmp_
 
     assert [first.reason, second.reason] == ["done", "done"]
     assert asked == 3, "refused once; then what was learnt holds"
-    assert any("takes no tools" in notice for notice in harness.notices())
+    assert any("accepts no tools" in notice for notice in harness.notices())
     last = server.calls[-1].json["messages"]
     assert [message["role"] for message in last][-1] == "user"
     assert "Result of read:" in json.dumps(last)

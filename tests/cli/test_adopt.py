@@ -147,7 +147,7 @@ def test_a_command_that_a_built_in_one_hides_is_named(
     found = rows(capsys)
 
     assert found["Claude Code", "/compact"]["state"] == "no effect here"
-    assert "built-in /compact" in found["Claude Code", "/compact"]["why"]
+    assert "built-in command is named /compact" in found["Claude Code", "/compact"]["why"]
     assert found["Claude Code", "/review"]["state"] == "in use"
     run(["doctor"])
     assert "compact.md can't be reached, because /compact is built in" in capsys.readouterr().out

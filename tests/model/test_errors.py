@@ -91,7 +91,7 @@ def test_a_request_over_the_tokens_per_minute_never_passes_by_waiting() -> None:
     [
         ("prompt is too long: 213462 tokens > 200000 maximum", "(213,462 tokens of 200,000)"),
         ("This model's maximum context length is 65536 tokens.", "(at most 65,536 tokens)"),
-        ("Prompt exceeds max length", "accepts: compact"),
+        ("Prompt exceeds max length", "accepts. Compact"),
     ],
 )
 def test_an_overflow_says_which_of_two_sizes_it_names(text: str, told: str) -> None:

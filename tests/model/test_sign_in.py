@@ -53,7 +53,7 @@ async def test_a_pasted_address_or_code_does_as_well(server: LoginServer, *, who
 )
 async def test_what_has_no_code_is_not_taken_for_one(server: LoginServer, text: str) -> None:
     async with attempt(server) as signing:
-        with pytest.raises(SignInError, match="has no code"):
+        with pytest.raises(SignInError, match="contains no code"):
             signing.paste(text)
 
 

@@ -37,7 +37,7 @@ NO_TERMINAL = "The command needs a terminal"
         (
             "python3 a.py",
             "name: Traceback (most recent call last):\nEOFError: EOF when reading a line\n",
-            "Pipe it in",
+            "Pipe the input in",
         ),
         ("docker run -it x", "the input device is not a TTY\n", "Leave out -t"),
         ("read x </dev/tty", "bash: line 1: /dev/tty: No such device or address\n", NO_TERMINAL),
@@ -82,7 +82,7 @@ def test_ordinary_output_gets_no_advice(command: str, output: str, failed: bool)
         ("read answer", "read found no input"),
         ("read answer </dev/tty", NO_TERMINAL),
         ("touch f && rm -i f", NO_ANSWER),
-        ("python3 -c 'input(\"name: \")'", "Pipe it in"),
+        ("python3 -c 'input(\"name: \")'", "Pipe the input in"),
         ("git ls-remote https://127.0.0.1:1/x.git", ""),
     ],
 )  # fmt: skip

@@ -465,6 +465,6 @@ async def test_what_a_rule_keeps_from_reading_is_not_found_in_it(
         found = (await space.call(GREP, pattern="hit", path=path)).output
         assert "b.txt:1" not in found
         assert "held/b.txt" in found, "the note names it"
-        assert "rule asks about or denies" in found
+        assert "rule denies or asks about" in found
     named = (await space.call(GREP, pattern="hit", path="held/b.txt")).output
     assert "b.txt:1" in named, "the gate asks about a file that the call names"

@@ -259,7 +259,7 @@ async def test_a_key_that_cannot_be_sent_is_not_repeated(
     space: Workspace, server: WebServer, name: str, key: str
 ) -> None:
     set_up = SearchSettings(service=name, api_key=key, address=f"http://127.0.0.1:{server.port}")  # type: ignore[arg-type]  # read as from a file
-    with pytest.raises(ToolError, match=r"^The key from websearch\.api_key has") as failed:
+    with pytest.raises(ToolError, match=r"^The key from websearch\.api_key contains") as failed:
         await space.call(WebSearchTool(find_service(set_up, {}, FetchSettings())), query="x")
     assert "0123" not in str(failed.value)
     assert not server.requests

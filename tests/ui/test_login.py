@@ -269,7 +269,7 @@ async def test_signing_in_opens_the_page_and_takes_its_answer(
                 await browse(opened[0])
             else:
                 await send(pilot, "not a code")
-                assert "has no code" in await shown(stage, pilot, ChoiceScreen)
+                assert "contains no code" in await shown(stage, pilot, ChoiceScreen)
                 await pilot.press("enter")
                 await until(lambda: "Sign in with the browser" in screen_text(stage), pilot)
                 await pilot.press("down", "enter")

@@ -98,7 +98,7 @@ async def test_what_was_sent_cannot_be_changed(tmp_path: Path) -> None:
         assert screen.blocks.has_focus
         await settled(screen, pilot)
         await pilot.press("x")
-        assert "Only the next one can be changed" in stage.text()
+        assert "Press end to change the next one" in stage.text()
         assert stage.harness.session.leaf == leaf
 
 

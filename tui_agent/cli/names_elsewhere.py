@@ -191,7 +191,7 @@ CONFIG_KEYS: Mapping[str, str] = {
 
 _SERVER = "use tui-agent mcp add NAME COMMAND … or NAME URL, or write [mcp.NAME] in config.toml"
 MCP_ACTIONS: Mapping[str, str] = {
-    "add-from-claude-desktop": "tui-agent adopt lists the MCP servers of other programs that tui-agent uses",
+    "add-from-claude-desktop": "tui-agent adopt lists the MCP servers that it uses from other programs",
     "add-json": _SERVER,
     "disable": "set mcp.NAME.enabled to false: tui-agent config set mcp.NAME.enabled false",
     "enable": "set mcp.NAME.enabled to true: tui-agent config set mcp.NAME.enabled true",

@@ -188,7 +188,7 @@ async def test_there_must_be_work_to_go_on_with(tmp_path: Path) -> None:
     assert await do(controller, "race", "whole; pruned") is False
     assert isinstance(controller.frontend, Told)
     assert [word.partition(":")[0] for word in controller.frontend.words] == [
-        "There is no work to continue"
+        "There is no work to continue, because the last answer is complete. Add a prompt after --."
     ], "refused before anything was asked"
     await controller.close()
 

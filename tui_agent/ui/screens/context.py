@@ -105,7 +105,7 @@ OVERTAKEN = (
     "The conversation has continued since the last edit, so it can't be undone. Press b to"
     " bring back the block under the cursor."
 )
-PAST = "This request was already sent. To change the next one, press end on the timeline."
+PAST = "This request was already sent. Press end to change the next one."
 NOTHING = "Nothing yet. The first message adds the system prompt and the tools."
 
 
