@@ -457,7 +457,7 @@ def _written_outside(
 
 
 def _is_lost(path: Path, sandbox: Sandbox, project: Path) -> bool:
-    """Return True if a file outside the project would be lost when the command that writes it ends.
+    """Return True if a file is in a directory whose changes are discarded when a command ends.
 
     In the sandbox the directories above the project are empty, and nothing written there is kept.
     """

@@ -76,8 +76,9 @@ class SideQuestion:
     def keep_beside(self) -> None:
         """Store questions and answers as a branch.
 
-        The branch begins below the entry that was the leaf before the first question; the leaf
-        doesn't change. The last answer is stored with the usage and cost of all answers.
+        The branch begins below the entry that was the session's current entry before the first
+        question, and that entry stays the current one. The last answer is stored with the usage and
+        cost of all answers.
 
         Raises:
             StoreError: the questions and answers can't be stored; nothing is changed.

@@ -1,6 +1,6 @@
-"""The controller's questions and pages as data, and `Frontend`, the interface that shows them.
+"""Data classes for the controller's questions and pages, and `Frontend`, which shows them.
 
-The methods of `Frontend` are defaults for frontends without a screen. The full screen implements
+The methods of `Frontend` suit frontends without a screen. The full-screen program overrides
 them in ui/screens/session_frame.py and main.py.
 """
 

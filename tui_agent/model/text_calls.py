@@ -113,7 +113,7 @@ class _UnreadableError(Exception):
 
 
 class _NoCallError(Exception):
-    """Raised if the text at a position isn't a tool call, although a call might begin there."""
+    """Raised if a text at which a tool call could begin turns out not to be one."""
 
 
 def read_text_calls(text: str, tools: Mapping[str, ToolSchema], check: Check) -> TextCalls | None:

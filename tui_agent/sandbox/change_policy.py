@@ -113,11 +113,11 @@ class ProjectFacts:
 
 @dataclass
 class JudgedChanges:
-    """The changes of a command, sorted by what happens to them.
+    """The changes that a command made, grouped by what happens to them.
 
     ``outputs`` and ``sources`` are kept, as build output and as source files. ``lost`` are
-    discarded with a note, because the command probably meant to make them; ``wanted`` are the
-    grants that they need.
+    discarded, and a note says so, because the command probably meant to keep them. ``wanted`` are
+    the grants with which they would have been kept.
     """
 
     outputs: list[LayerChange] = field(default_factory=list)

@@ -222,7 +222,7 @@ def _apply_edit(text: str, edit: Edit) -> "Replaced":
     from tui_agent.editing.matching import NoMatchError, Replacement, replace
 
     if not edit.old:
-        raise ToolError("old is empty. To fill or replace a whole file use write.")
+        raise ToolError("old is empty. To fill or replace a whole file, use write.")
     if edit.old == edit.new:
         raise ToolError("old and new are the same.")
     try:

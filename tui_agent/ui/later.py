@@ -1,4 +1,4 @@
-"""Delays calls for widgets, so that many requests during the delay lead to a single call."""
+"""Delays calls that widgets ask for, so that many requests during the delay lead to one call."""
 
 from collections.abc import Callable
 

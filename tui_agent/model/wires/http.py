@@ -459,10 +459,10 @@ async def _refusal(response: httpx.Response, limits: HostSettings) -> Failure:
 
 
 async def _within(left: float, cause: Cause, waiting: Any, *, seconds: float | None = None) -> Any:
-    """Wait for ``waiting`` and return its result. After ``left`` seconds, raise WireFailure.
+    """Wait for ``waiting`` and return its result. Raise WireFailure after ``left`` seconds.
 
-    The failure has the cause ``cause``, and ``seconds`` as the time limit or, if that is None,
-    ``left``.
+    ``cause`` becomes the failure's cause. The time limit that it names is ``seconds``, or ``left``
+    if ``seconds`` is None.
     """
     try:
         async with asyncio.timeout(left):

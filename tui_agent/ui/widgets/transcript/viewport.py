@@ -321,7 +321,7 @@ class Viewport(ScrollView):
         return self._end_position()
 
     def _prefetch(self) -> None:
-        """Measure the items up to a page away, so that scrolling a page needs no corrections."""
+        """Measure the items within a page of the visible ones, so that scrolling a page doesn't jump."""
         before = self.model.heights.total
         missing = self.page_height
         index = self.top.index - 1
