@@ -224,7 +224,11 @@ class Session:
         return list(self._session.skeleton())
 
     def entry(self, entry_id: int) -> Entry:
-        """Return the entry with the given id."""
+        """Return the entry with the given id.
+
+        Raises:
+            UserFacingError: the session has no entry with this id.
+        """
         return self._session.entry(entry_id)
 
 

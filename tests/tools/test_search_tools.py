@@ -227,7 +227,7 @@ async def test_grep_leaves_secrets_out_unless_they_are_named(space: Workspace) -
     result = await space.call(GREP, pattern="hit")
     assert (
         result.output
-        == "a.txt:1: hit\n[Not shown, because it may contain secrets: .env. To search a file, name it as path.]"
+        == "a.txt:1: hit\n[Not shown, because of possible secrets: .env. To search a file, name it as path.]"
     )
     assert (await space.call(GREP, pattern="hit", path=".env")).output == ".env:1: KEY=hit"
     needs = GREP.needs(GrepInput(pattern="hit", path=".env"), space.context())

@@ -235,8 +235,8 @@ async def test_none_names_what_git_ignores_links_and_repositories(space: Workspa
     space.file(".git/HEAD", "ref: x\n")
     assert "repository's own data: .git/HEAD" in (await space.call(GLOB, pattern="HEAD")).output
     assert (await space.call(GREP, pattern="needle")).output == (
-        "No matches.\n[Not searched to the end, because it is binary: data.bin. To search a file, name it as path.]\n"
-        "[Not searched, because git ignores it: build/out.js. To search a file, name it as path.]"
+        "No matches.\n[Binary, so not searched to the end: data.bin. To search a file, name it as path.]\n"
+        "[Ignored by git, so not searched: build/out.js. To search a file, name it as path.]"
     )
     assert (await space.call(GREP, pattern="needle", path="data.bin")).metadata.count == 1
     assert (

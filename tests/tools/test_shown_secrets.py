@@ -247,7 +247,7 @@ async def test_a_key_that_was_allowed_is_shown_whole(space: Workspace) -> None:
     )
     assert PEM_BODY.split("\n")[1] in (await space.call(ReadTool(), path="server.txt")).output
     assert (
-        "Not shown, because it may contain secrets: server.txt"
+        "Not shown, because of possible secrets: server.txt"
         in (await space.call(GrepTool(), pattern="KEY")).output
     )
 

@@ -85,7 +85,7 @@ class Spent:
 
 @dataclass
 class Missed:
-    """Totals of the cache misses with one reason: requests, missed tokens, known extra cost."""
+    """Totals of the cache misses that share a reason; ``cost`` is the known extra cost in US dollars."""
 
     requests: int = 0
     tokens: int = 0

@@ -397,6 +397,9 @@ class HeadlessRun(Frontend):
         """Send the message or run the command.
 
         Doesn't wait for the end of a run that this starts.
+
+        Raises:
+            CommandError: the message is a command that can't be used.
         """
         intent = parse(message)
         command = None

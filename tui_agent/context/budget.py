@@ -717,7 +717,10 @@ class ViewWeights:
 
 
 def too_large(entries: Sequence[Entry], tokens: Sequence[int], most: int) -> str:
-    """Return a sentence about the largest entry if it exceeds ``most`` tokens; otherwise ""."""
+    """Return a sentence about the largest entry if it exceeds ``most`` tokens; otherwise "".
+
+    ``tokens`` contains the token count of each entry, in the order of ``entries``.
+    """
     largest = max(range(len(entries)), key=tokens.__getitem__, default=None)
     if largest is None or tokens[largest] <= most:
         return ""

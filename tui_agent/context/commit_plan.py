@@ -96,7 +96,11 @@ class Measures:
 
 @frozen
 class _Rung:
-    """One rung of the ladder of measures: prunes and cuts, with or without a compaction."""
+    """One rung of the ladder of measures: prunes and cuts, with or without a compaction.
+
+    A ``hard`` rung cuts the newest entries or the user's own text, and is tried only if no earlier
+    rung makes enough room.
+    """
 
     name: str
     compaction: CompactionEntry | None

@@ -71,7 +71,7 @@ TABLE = (
     Row(("USER", "LOGNAME"), "Providers' libraries look up the user.", host=PASSED),
     Row(
         in_order("SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE AWS_CA_BUNDLE"),
-        "They name certificates that are trusted in addition, such as a company's.",
+        "They name certificates that are trusted instead of the system's, such as a company's.",
         host=PASSED,
     ),
     Row(
@@ -97,11 +97,11 @@ TABLE = (
         "GIT_PREFIX GIT_INTERNAL_SUPER_PREFIX GIT_IMPLICIT_WORK_TREE GIT_SHALLOW_FILE GIT_GRAFT_FILE "
         "GIT_NO_REPLACE_OBJECTS GIT_REPLACE_REF_BASE GIT_CONFIG GIT_CONFIG_PARAMETERS GIT_CONFIG_COUNT "
         "GIT_NAMESPACE GIT_QUARANTINE_PATH GIT_REFLOG_ACTION",
-        "Set if a git hook started the program. Otherwise git in a command would write into its repository.",
+        "Set if a git hook started the program. If passed on, a command's git would write into that repository.",
     ),
     _left_out(
         "MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES MAKE_TERMOUT MAKE_TERMERR",
-        "Set if make started the program. Otherwise make in a command would use that make's options.",
+        "Set if make started the program. If passed on, make in a command would use that make's options.",
     ),
     _left_out(
         "BASH_ENV ENV SHELLOPTS BASHOPTS",

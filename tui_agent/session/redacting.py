@@ -122,6 +122,8 @@ def holders(store: Store, finding: StoreFinding) -> list[SessionInfo]:
 def remove(store: Store, removal: Removal) -> None:
     """Remove the secrets from all rows, and all content of the entry ``removal.whole``.
 
+    The copies of that entry in forks are emptied, too.
+
     Raises StoreError if the removal fails; nothing is changed in this case. The file's free pages
     and journal may still contain the secrets until `Store.rewrite`.
     """

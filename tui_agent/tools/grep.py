@@ -50,10 +50,8 @@ non-ASCII characters."""
 MAX_CONTEXT = 20
 """Maximum number of lines that are shown before and after a match."""
 
-_BINARY = (
-    "[Not searched to the end, because it is binary: {names}. To search a file, name it as path.]"
-)
-_IGNORED = "[Not searched, because git ignores it: {names}. To search a file, name it as path.]"
+_BINARY = "[Binary, so not searched to the end: {names}. To search a file, name it as path.]"
+_IGNORED = "[Ignored by git, so not searched: {names}. To search a file, name it as path.]"
 _SEPARATOR = b"--"
 """The line that ripgrep prints between groups of lines."""
 _CUT_SHORT = b": WARNING: stopped searching binary file"
@@ -426,16 +424,16 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
 
     if secrets := _without_links(scope, found.secrets):
         notes.append(
-            f"[Not shown, because it may contain secrets: {scope.first_names(secrets)}. "
+            f"[Not shown, because of possible secrets: {scope.first_names(secrets)}. "
             "To search a file, name it as path.]"
         )
     if withheld := _without_links(scope, found.withheld):
         notes.append(
-            f"[Not shown, because a permission rule denies or asks about reading it: {scope.first_names(withheld)}.]"
+            f"[Not shown, because a permission rule denies or asks about reading: {scope.first_names(withheld)}.]"
         )
     if unread := _without_links(scope, found.unread):
         notes.append(
-            f"[Searched only for ASCII characters, because it is not UTF-8: {scope.first_names(unread)}.]"
+            f"[Not UTF-8, so searched only for ASCII characters: {scope.first_names(unread)}.]"
         )
     if found.timed_out:
         notes.append(f"[Stopped after {TIMEOUT:.0f} s; there may be more. Search a smaller path.]")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def question_screen(question: frontend.Question[Any], controller: Controller) -> PageScreen[Any]:  # noqa: PLR0911 - one arm per question
-    """Return a screen that asks the question. Its result is the user's answer, if there is one."""
+    """Return a screen that asks the question. Its result is the answer; None if there is none."""
     services = controller.services
     match question:
         case frontend.Choice():

@@ -24,9 +24,10 @@ _MAX_NAMED = 2
 def directories_of(paths: Iterable[Path], home: Path) -> tuple[Path, ...]:
     """Return the directories that a server must read to use the programs or files at ``paths``.
 
-    For each path, these are the directory that contains it, and the package that it belongs to. If
-    the path is a link, such as npm's in ``.bin``, this is the package of the link's target. A
-    directory is left out if it contains ``home`` or is inside another one.
+    For each path, these are the directory that contains it (or the path itself, if it is a
+    directory or its directory is or contains ``home``), and the package that it belongs to. If the
+    path is a link, such as npm's in ``.bin``, this is the package of the link's target. Paths that
+    are or contain ``home``, and paths inside another one, are left out.
     """
     found: list[Path] = []
     for path in paths:

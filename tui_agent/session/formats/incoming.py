@@ -167,7 +167,7 @@ class PackedEntries(Sequence[Entry]):
 class IncomingSession:
     """One session that was read from a file and is not stored yet.
 
-    Each entry has a parent, and the entries' ids ascend. Times are milliseconds since the epoch, or
+    The entries' ids ascend, and each entry except a root names its parent. Times are milliseconds since the epoch, or
     0 if unknown.
     """
 

@@ -295,7 +295,7 @@ class MainScreen(SessionFrame):
         return self._last_key() <= max(asked_at, _answered_at.get())
 
     def _last_key(self) -> float:
-        """Return the time, by ``clock``, of the last key press anywhere in the program."""
+        """Return the time of the last key press in the program, in seconds of ``clock``."""
         return max(self._key_at, self.prompt.last_typed)
 
     def key_pressed(self) -> None:
