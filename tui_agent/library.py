@@ -206,9 +206,10 @@ class Session:
 
     @property
     def leaf(self) -> int | None:
-        """The id of the current entry; None while the session is empty.
+        """The id of the current entry; None if the next entry begins at the root.
 
-        The next entry is appended to the current entry.
+        The next entry is appended to the current entry. The id is None while the session is empty,
+        and after a move or an undo to the point before the first entry.
         """
         return self._session.leaf
 
@@ -553,7 +554,7 @@ class Agent:
     async def tokens(self) -> tuple[int, int]:
         """Return the sizes of the next request and of the model's context window, in tokens.
 
-        The size of the window is 0 if it is unknown.
+        If the size of the window is unknown, 32,768 tokens are assumed.
         """
         await self._agent.warm()
         size = self._agent.context_size()

@@ -96,7 +96,7 @@ class Questions:
         return answer
 
     async def forward(self, request: PermissionRequest) -> PermissionAnswer:
-        """Emit a question of this agent or of a subagent, and return the user's answer.
+        """Emit a question of this agent, a subagent or a race's runner; return the user's answer.
 
         The caller has to pass on the answer's note.
         """

@@ -699,7 +699,10 @@ def _sentence(event: AgentEvent) -> str:
 
 
 async def run_plain(arguments: Namespace) -> int:
-    """Run plain mode until the user quits, or until the input and the run end."""
+    """Run plain mode until the user quits, or until the input and the run end.
+
+    Returns the exit code.
+    """
     from tui_agent.cli.controller_wiring import ControllerWiring
     from tui_agent.cli.wiring import Wiring
 

@@ -115,7 +115,10 @@ _COMMIT = LazyPattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class _GitFailedError(Exception):
-    """Raised when git fails or times out, perhaps only because the machine is busy."""
+    """Raised when git returns no output, perhaps only because the machine is busy.
+
+    Also raised if git isn't installed, or if there is no repository.
+    """
 
 
 def run_git(

@@ -186,12 +186,12 @@ class Judge:
         return {"failed": _files(failed)}
 
     def watch(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Record, as ``name``, the dangerous files in directories that a command changes directly.
+        """Record, as ``name``, the dangerous entries in directories that a command changes directly.
 
         Send it before the command starts: `tidy` later renames or removes only new entries.
         Dangerous entries are, for example, files that other programs run or read as settings,
         repositories, and links that lead outside. In the answer, ``linked`` are the output
-        directories in which a file has a hard link elsewhere.
+        directories that contain a file with a hard link outside all output directories.
         """
         watched = DirectChanges(
             self._project,

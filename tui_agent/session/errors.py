@@ -31,9 +31,10 @@ class StoreUnavailable(StoreError):
 
 
 class StoreReadOnly(StoreError):
-    """Raised if the session file can't be written.
+    """Raised if a session can't be changed because it was opened only for reading.
 
-    The file can be read unless it has an older version.
+    Also raised if the session file can't be written, or if it was deleted or replaced while it was
+    open. A file that can't be written can still be read unless it has an older version.
     """
 
 
@@ -118,7 +119,10 @@ class SessionHeld(StoreError):
 
 
 class SessionTakenOver(StoreError):
-    """Raised if another program took over the session, which can now only be read and forked."""
+    """Raised if another program took over the session.
+
+    This program can now only read and fork the session, unless it takes the session back.
+    """
 
     def __init__(self, session_id: str) -> None:
         super().__init__(

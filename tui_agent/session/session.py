@@ -112,7 +112,9 @@ class WriteAccess:
 
     @contextmanager
     def changing(self) -> Iterator[Connection]:
-        """Open a write transaction for a ``with`` block; roll it back if the block raises.
+        """Open a write transaction for a ``with`` block; commit it at the end of the block.
+
+        The transaction is rolled back if the block raises an exception.
 
         Raises:
             StoreError: nothing can be saved.

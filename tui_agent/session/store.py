@@ -92,8 +92,8 @@ class Store(StoreReader):
             Database(path, busy_timeout=busy_timeout, read_only=read_only, migrations=migrations)
         )
         self.writer: Connecting = self._database.write
-        """Opens a write transaction for a ``with`` block. The transaction is rolled back if the
-        block raises an exception."""
+        """Opens a write transaction for a ``with`` block. The transaction is committed at the end
+        of the block, or rolled back if the block raises an exception."""
         self.clock = clock
         self._writer_numbers = count(1)
 

@@ -57,8 +57,9 @@ class ToolTraits:
     """Singular noun for what a call handles (``file``). If several calls share a row, the row says
     how many there were of these."""
     output: Literal["", "log", "numbered", "matches"] = ""
-    """How a card shows the output. "log" shows the end of the output without unfolding the card,
-    "numbered" the numbered lines of a file, "matches" places in files, and "" plain text."""
+    """How a card shows the output. "log" shows the end of the output even before the user unfolds
+    the card, "numbered" the numbered lines of a file, "matches" places in files, and "" plain
+    text."""
     says_arguments: bool = False
     """Whether the heading and body of a call's card already show everything that is in the
     arguments."""

@@ -214,7 +214,7 @@ def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
 
 
 def use_keys(main: Screen[Any], keymap: Mapping[str, str], last_notice: Path) -> Mapping[str, str]:
-    """Apply the user's keymap (keys by action id), and return the valid part of the keymap.
+    """Replace the keymap (keys by action id) with the user's, and return the valid part of it.
 
     Each invalid setting is shown as a warning. One notice names the actions that lost a key. It is
     stored in the file ``last_notice``, so that it is not repeated, even at later starts.
