@@ -909,11 +909,11 @@ class PruneEntry(BookkeepingEntry):
     tokens_freed: int
     reason: str
     keep_chars: int = 0
-    """Maximum number of characters that are kept of each text in a pruned entry, from the beginning
+    """Number of characters that are kept of each long text in a pruned entry, from the beginning
     and the end of the text. 0 if the text is replaced with a placeholder."""
     notes: tuple[str, ...] = ()
-    """Texts that are added to the placeholders, one for each of ``targets``. Empty if no text is
-    added."""
+    """Texts that are added to the placeholders, one for each of ``targets``, in their order. Empty
+    if no text is added."""
 
     @property
     def removes_images(self) -> bool:
@@ -1106,7 +1106,7 @@ def is_by_user(entry: EntryBase) -> TypeGuard[UserEntry]:
 
 
 def typed_text(parts: Sequence[UserPart]) -> str:
-    """Return the text or the command line of a message as the user typed it."""
+    """Return the text (without attachments) or command line of a message as the user typed it."""
     line = command_line(parts)
     if line is None:
         return joined_text(parts)

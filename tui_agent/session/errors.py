@@ -1,4 +1,7 @@
-"""Defines the errors of the session layer, with messages for the user."""
+"""Defines the errors of the session layer, with messages for the user.
+
+All of them are subclasses of `StoreError`.
+"""
 
 # ruff: noqa: N818 - the names state conditions, which callers often expect and handle
 

@@ -225,9 +225,9 @@ class History:
         return next(iter(self.reader.entries([entry_id])), None)
 
     def _said(self, start: int | None, end: int | None) -> Iterator[int]:
-        """Yield the ids of entries after ``start`` up to ``end`` that hold content, newest first.
+        """Yield the ids of the entries after ``start`` up to ``end``, newest first.
 
-        Entries that only change the state (system prompt and tools, model, mode or effort) are left
+        Entries that only set the state (system prompt and tools, model, mode or effort) are left
         out.
         """
         spine = self.reader.spine()
@@ -242,7 +242,7 @@ class History:
         """Return True if the entries ``said`` after a move belong to the same step as the move.
 
         They do if there are no entries, or if there is only the branch summary of the move, or only
-        the entry of a race whose winner was taken.
+        the entry of a race of which a runner was taken.
         """
         if len(said) != 1:
             return not said

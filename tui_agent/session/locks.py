@@ -34,7 +34,7 @@ class FileLock:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def take(self, *, shared: bool = False, timeout: float = 0.0) -> bool:
-        """Acquire the lock, exclusively or ``shared``; return False if another program holds it.
+        """Acquire the lock, exclusively or ``shared``; return False if others still hold it.
 
         Waits for up to ``timeout`` seconds. A lock that is already held is converted to the other
         type.

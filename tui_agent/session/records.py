@@ -210,7 +210,7 @@ class RunOutcome:
     tokens: int = 0
     """Number of tokens of all the session's requests and answers, as counted by the providers."""
     files: int = 0
-    """Number of files of the project that the run changed."""
+    """Number of the project's files that were changed on the session path, also by earlier runs."""
 
 
 @frozen

@@ -90,7 +90,7 @@ class Removal:
 
 
 def find(store: Store, removal: Removal) -> StoreFinding:
-    """Count the entries, blobs and texts with a secret, and the entry ``whole`` with its copies.
+    """Count the entries, blobs and texts with a secret, and the entry to empty with its copies.
 
     Takes seconds in a large store, so call it in a thread.
     """
@@ -114,7 +114,7 @@ def find(store: Store, removal: Removal) -> StoreFinding:
 
 
 def holders(store: Store, finding: StoreFinding) -> list[SessionInfo]:
-    """Return those sessions with a found secret that running programs, or this one, have open."""
+    """Return the sessions of a finding that are held by running programs, including this one."""
     infos = [store.session(session_id) for session_id in finding.entries]
     return [info for info in infos if info.held_by is not None]
 

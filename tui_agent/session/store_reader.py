@@ -300,7 +300,10 @@ class StoreReader:
             return hits
 
     def ranked(self, query: str, limit: int, session_id: str) -> list[int]:
-        """Return the ids of up to ``limit`` entries with a word of the query, best match first."""
+        """Return the ids of a session's entries with any word of the query, best match first.
+
+        At most ``limit`` ids are returned.
+        """
         span = key_range(self.number(session_id))
         expression = ranked_expression(query)
         if expression is None or limit <= 0:

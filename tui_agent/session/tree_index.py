@@ -81,8 +81,7 @@ class Spine:
         self._kinds = bytearray(1)
         self._sizes = array("q", [0])
         self._starts: list[int] = []
-        """The first id of each run (a series of entries in which each is the parent of the next),
-        ascending."""
+        """The first id of each run of entries, ascending."""
         self._parents: dict[int, int] = {}
         """The parent of the first entry of each run of entries; `_ROOT` if that entry is a root."""
         self._subagents: dict[int, int] = {}
@@ -321,7 +320,7 @@ def active_ids(
     - all context edits, because a later one may undo an earlier one,
     - the entries that are still pinned, with the calls and results of their step, because pinned
       entries are carried verbatim,
-    - the prunes of these pinned entries.
+    - the prunes that name one of the entries of these steps.
 
     ``load`` returns the entries with the given ids, without damaged ones.
     """

@@ -164,7 +164,7 @@ def _target(operands: Sequence[str | None]) -> str | None:
 
 
 def _without_switches(values: list[str | None]) -> list[str | None]:
-    """Return ``words`` without the switches at their start, such as ``-P`` and ``--``."""
+    """Return ``values`` without the switches at their start, such as ``-P`` and ``--``."""
     for at, value in enumerate(values):
         if value == "--":
             return values[at + 1 :]
@@ -267,7 +267,7 @@ class _CommandAnalyzer:
                 yield from self._matched(word.value or word.start)
 
     def _matched(self, pattern: str) -> Iterator[PermissionNeed]:
-        """Yield the permission to read each file that a glob matches and that may hold secrets.
+        """Yield the permission to read each file that a glob may match and that may hold secrets.
 
         A file may hold secrets if its name suggests so.
         """
@@ -350,7 +350,7 @@ def _settings(simple: SimpleCommand) -> list[str]:
 
 
 def _offered(simple: SimpleCommand, words: Sequence[Word], pattern: str) -> tuple[str, str]:
-    """Return the pattern of the rule that is created if the user answers “always” for a command.
+    """Return the pattern of the rule that is created if the user answers "always" for a command.
 
     The second result is the pattern of the command's family if the family doesn't cover one of the
     command's options, otherwise "". ``pattern`` is the text of the command that rules are matched

@@ -89,7 +89,7 @@ class TextFile:
 
 @frozen
 class TextStart:
-    """The text of a file's first ``bytes_read`` bytes; ``size`` is the file's total size."""
+    """The text of a file's first ``bytes_read`` bytes; ``size`` is the file's size, in bytes."""
 
     text: str
     bytes_read: int
@@ -157,8 +157,8 @@ def new_file(path: Path) -> TextFile:
 def read_start(path: Path, limit: int) -> TextStart | None:
     """Return the first ``limit`` bytes of a file as text, or None if it is binary.
 
-    Undecodable bytes become U+FFFD; an incomplete character at the end is omitted. Raises OSError if
-    the file can't be read, or the absolute ``path`` contains a link.
+    Undecodable bytes become U+FFFD; an incomplete character at the end is omitted. Raises OSError
+    if the file can't be read, or the absolute ``path`` contains a link.
     """
     encoding = encoding_of(path)
     if encoding is None:

@@ -52,7 +52,7 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
 def check_writable(path: Path) -> None:
     """Raise OSError if it is clear beforehand that `replace_file` can't write a file.
 
-    For a missing file, the nearest directory that exists has to be writable.
+    ``path`` is absolute. For a missing file, the nearest directory that exists has to be writable.
     """
     if os.path.lexists(path):
         target = path

@@ -54,8 +54,8 @@ ON_A_LAYER = (
     "[The command may not see later changes to the project. Its own permitted changes are moved into "
     "the project when it ends.]"
 )
-"""Note for the model that a command which was moved to the background writes to a separate layer,
-and not to the project itself."""
+"""Note for the model on a command that was moved to the background and works on a separate layer.
+It says how the command's files and those of the project differ until the command ends."""
 
 DEFAULT_TIMEOUT = 120
 """Time limit of a command, in seconds, if the model doesn't give one."""

@@ -35,7 +35,7 @@ _SMALL_FILE_LINES = 40
 """Maximum number of lines of a file that the error message about a failed edit quotes as a whole.
 """
 MAX_SHOWN_LINES = 60
-"""Maximum number of lines around the changed places that the result shows to the model."""
+"""Maximum number of lines of the changed places, and around them, that the model is shown."""
 
 _HUNK_EDGE = 8
 """Number of lines shown at the beginning, and at the end, of a long changed section."""

@@ -137,7 +137,7 @@ class Matches:
             self._forget()
 
     def rows(self, scope: Scope, *, apart: bool) -> list[tuple[str, bool]]:
-        """Return up to ``MAX_ROWS`` lines of output by path, each with True if it matches.
+        """Return up to ``MAX_ROWS`` lines of output, sorted by path, each with True if it matches.
 
         Files that are secrets are left out and added to ``secrets``, unless only one file is
         searched; other secrets are redacted. With ``apart``, a line of dashes separates groups of

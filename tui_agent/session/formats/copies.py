@@ -41,7 +41,10 @@ class SessionCopy:
         return found[::-1]
 
     def blobs(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the digest and content of each blob that the entries use, except missing blobs."""
+        """Yield the digest and content of each blob that the entries use, except missing blobs.
+
+        A blob that several entries use is yielded once.
+        """
         seen: set[str] = set()
         for entry in self.entries:
             for digest in sorted(blobs_of(entry) - seen):
@@ -93,7 +96,7 @@ def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = No
 
 
 def copies_of(store: Store, session_id: str) -> list[SessionCopy]:
-    """Read a whole session and its subagents' sessions from the store, except deleted sessions."""
+    """Read a whole session, and then the sessions of its subagents that have not been deleted."""
     copies: list[SessionCopy] = []
     waiting = [session_id]
     known = {session_id}

@@ -53,8 +53,8 @@ class DetectedFile:
     project: str
     """The working directory of the file's sessions; "" if the file doesn't name it.
 
-    For a database of OpenCode with several directories, this is the number of directories (``3
-    projects``).
+    For a database of OpenCode with several directories, this is the number of directories
+    (``3 projects``).
     """
     changed_at: int
     """Time of the file's last change, in milliseconds since the epoch."""

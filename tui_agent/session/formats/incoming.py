@@ -167,8 +167,8 @@ class PackedEntries(Sequence[Entry]):
 class IncomingSession:
     """One session that was read from a file and is not stored yet.
 
-    The entries' ids ascend, and each entry except a root names its parent. Times are milliseconds since the epoch, or
-    0 if unknown.
+    The entries' ids ascend, and each entry except a root names its parent. Times are milliseconds
+    since the epoch, or 0 if unknown.
     """
 
     id: str

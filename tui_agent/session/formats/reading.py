@@ -275,8 +275,8 @@ class SourceFile:
     def lines(self) -> Generator[Node | None, None, None]:
         """Yield each line that is not blank as an object.
 
-        Yields None for a line that isn't a JSON object if ``skip_damaged`` is set, or if the line has
-        no line end: such a last line was cut off when the program that wrote it was killed.
+        Yields None for a line that isn't a JSON object if ``skip_damaged`` is set, or if the line
+        has no line end: such a last line was cut off when the program that wrote it was killed.
 
         Raises:
             ImportRefused: a line is not a JSON object or is too long, or the file can't be read.

@@ -195,7 +195,7 @@ def _load_in_time(declared: DeclaredAddOn) -> AddOns:
 def _load(declared: DeclaredAddOn) -> AddOns:
     """Import an add-on, call its function, and return the tools that it registered.
 
-    If the add-on raises an exception, a problem that quotes it is returned, too.
+    If the add-on raises anything, even SystemExit, a problem that quotes it is returned, too.
     """
     from importlib.metadata import EntryPoint
 

@@ -103,10 +103,11 @@ def _load(path: Path, source: str) -> ModuleType:
 
 
 def _functions(module: ModuleType) -> list[Callable[..., Any]]:
-    """Return the functions of a tool file's module that become tools, in their order in the file.
+    """Return the functions of a tool file's module that become tools, in order.
 
-    The functions that ``__all__`` names become tools. If the module has no ``__all__``, all
-    functions with a docstring and a public name that the file itself defines become tools.
+    The functions that ``__all__`` names become tools, in its order. If the module has no
+    ``__all__``, all functions with a docstring and a public name that the file itself defines
+    become tools, in the order of the file.
     """
     named = getattr(module, "__all__", None)
     held = vars(module)
