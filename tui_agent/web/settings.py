@@ -15,7 +15,7 @@ _HOST = LazyPattern(r"(?:\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.IGNORECASE)
 
 
 def host_or_network(text: str) -> str:
-    """Strip a host name, ``*.domain``, IP address or network, and convert it to lower case.
+    """Return a host name, ``*.domain``, IP address or network, stripped and in lower case.
 
     Raises ValueError if the text is none of these.
     """

@@ -128,8 +128,8 @@ def bar(
 
     A part that contains tokens has at least one cell, as long as the used part of the bar has room;
     ``SENT`` receives the cells that the others leave. The tick of the threshold replaces the cell
-    at its position. Returns an empty list if the size of the context window is unknown or ``width``
-    is less than 4.
+    at its position. ``width`` is the width of the bar in cells. Returns an empty list if the size
+    of the context window is unknown or ``width`` is less than 4.
     """
     if not size.window or width < 4:
         return []

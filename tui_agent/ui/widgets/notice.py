@@ -36,7 +36,7 @@ class NoticeLine(Widget):
     def __init__(self) -> None:
         super().__init__()
         self.warnings = 0
-        """Number of warnings and errors that `add` has shown since the last call of `say`."""
+        """Number of warnings and errors that `add` put into the current message; 0 after `say`."""
         self._clearing = Later(self, self.clear)
 
     def say(
@@ -61,7 +61,7 @@ class NoticeLine(Widget):
     ) -> None:
         """Show a message in place of the current message, or below it if both are warnings.
 
-        Of several warnings, only the last `MAX_WARNINGS` are shown.
+        If several warnings are shown, only the last `MAX_WARNINGS` lines stay.
         """
         if not (self.message and self.severity == severity == "warning"):
             self.say(message, severity, remedy)

@@ -242,7 +242,10 @@ class Prompt(TextArea, inherit_bindings=False):
         self.last_typed = float("-inf")
         """Time at which the user last typed, in seconds of ``clock``; -inf before the first key."""
         self._begins_chord = False
-        """Whether the last key was `CHORD`, which begins a key sequence if no text is selected."""
+        """Whether the last key was `CHORD` while no text was selected.
+
+        If so, the next key may complete a key sequence.
+        """
         self.stashed = ""
         """The stashed draft, with chips replaced by the pasted text.
 
@@ -386,8 +389,8 @@ class Prompt(TextArea, inherit_bindings=False):
         """Return an already sent message to the prompt, above the draft if there is one.
 
         If the prompt contains only a message that was returned earlier and not edited since, the
-        new message replaces it. If the user types ``/`` at the end of a returned message, the
-        command replaces the message.
+        new message replaces it. If there was no draft, and the user types ``/`` at the end of the
+        returned message before editing it, the command replaces the message.
         """
         draft = ""
         if self.text != self._restored:

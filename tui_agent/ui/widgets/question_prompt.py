@@ -62,7 +62,10 @@ class QuestionChoices(Options, can_focus=True):
     ]
 
     def __init__(self, question: "QuestionPrompt", *, hold: float) -> None:
-        """``hold`` is the delay, in seconds, before a key counts as an answer."""
+        """``hold`` is the delay, in seconds, before a key counts as an answer.
+
+        If it is 0, a key counts immediately.
+        """
         super().__init__(compact=True)
         self._question = question
         self.hold = hold
@@ -346,7 +349,7 @@ class QuestionPrompt(VerticalGroup):
         """Remove all questions that receive the focus without Tab.
 
         A question about a tool call is only removed from the screen, and the agent still waits for
-        its answer. All other questions are dismissed.
+        its answer. Any other question that is removed is dismissed.
         """
         over = [asked for asked in self._waiting if asked.takes_keys]
         for asked in over:
@@ -663,7 +666,7 @@ class QuestionPrompt(VerticalGroup):
 
     @property
     def ticks_at_cursor(self) -> bool:
-        """Whether the question has the focus and the highlighted answer is one with a tick box."""
+        """Whether the question is armed and the highlighted answer is one with a tick box."""
         row = self._choices.highlighted_option
         return (
             self.armed and self.asked is not None and row is not None and row.id in self.asked.ticks
@@ -680,7 +683,7 @@ class QuestionPrompt(VerticalGroup):
         self.choose(name)
 
     def choose(self, name: str) -> None:
-        """Act on the user's choice. Does nothing unless the question has the focus.
+        """Act on the user's choice. Does nothing unless the question is armed (takes answers).
 
         `OPEN` opens the screen with all details, and `MORE` lists all answers. The answers ``rule``
         and ``note`` open an input field. Any other ``name`` is the name of an answer, which is

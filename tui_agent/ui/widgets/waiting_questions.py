@@ -34,9 +34,9 @@ LOOP_LINES = 3
 """Maximum number of lines shown of each result when a tool call is repeated."""
 
 MAX_FIRST = 7
-"""Maximum number of answers that a choice lists at first.
+"""Maximum number of rows that a choice lists at first.
 
-If there are more answers, the last row is “more…”.
+If there are more answers, the last of these rows is “more…”.
 """
 
 
@@ -71,7 +71,7 @@ class WaitingQuestion:
     Keys then answer the question.
     """
     is_awaited = False
-    """Whether the user is waiting for the question. If so, it receives the focus immediately."""
+    """Whether the user is waiting for the question. If so, it may receive the focus immediately."""
     comes_first = False
     """Whether the question must be answered before a message can be sent."""
 

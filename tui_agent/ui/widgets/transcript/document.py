@@ -236,8 +236,8 @@ class MarkdownDocument:
     def _flows_of(self, blocks: list[TopBlock], lines: list[str]) -> list[Flow]:
         """Convert the parsed blocks to flows: paragraphs, code blocks, tables and rules.
 
-        If the document's last block is still open, the first flow continues it. ``lines`` are the
-        lines of the parsed text.
+        If a block is partly frozen (see `_OpenBlock`), the first flow continues it. ``lines`` are
+        the lines of the parsed text.
         """
         opened = self._open
         maker = self._maker(lines, opened.number if opened else None)

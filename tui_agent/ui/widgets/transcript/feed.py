@@ -338,7 +338,7 @@ class LiveFeed:
 
     @property
     def working(self) -> bool:
-        """Whether something is in progress, such as a tool call, or the activity line is shown."""
+        """Whether a call or a shell command is running, or the activity line is shown."""
         return self._activity is not None or any(card.running for _, card in self._cards.values())
 
     @contextmanager

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 SEGMENT: Final = 1_500
 """Maximum length, in characters, of a paragraph that is parsed as a whole.
 
-A longer paragraph is cut into pieces, but not inside markup.
+A longer paragraph is cut into pieces where no markup is open (see also `MAX_SEGMENT_CHARS`).
 """
 
 MAX_SEGMENT_CHARS: Final = 6_000

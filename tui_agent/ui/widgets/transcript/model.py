@@ -207,9 +207,9 @@ class TranscriptModel:
         self.width = width
         self.heights = HeightIndex()
         self.standings: Standings | None = None
-        """For each entry id, whether the model receives the entry. None if this is not shown."""
+        """Context statuses of the entries (whether the model receives them). None if not shown."""
         self.counter: TokenCounter | None = None
-        """Returns the size of an entry in tokens of the current model.
+        """Counts the tokens of entries for the current model.
 
         If this is None, the stored sizes are used.
         """
@@ -764,7 +764,7 @@ class TranscriptModel:
         return self.counter.entry(entry)
 
     def set_counter(self, counter: TokenCounter) -> bool:
-        """Set the function that counts tokens.
+        """Set the token counter.
 
         Return True if the sizes on a loaded card have changed.
         """

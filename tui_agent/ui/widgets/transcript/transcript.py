@@ -331,9 +331,8 @@ class Transcript(BlockPane, can_focus=True):
     def _show_changes(self) -> None:
         """Lay out the items that have changed, and redraw them.
 
-        Does nothing during a `together` block.
-
-        Sets `has_new` if lines were added below the visible part, and the user has scrolled up.
+        Sets `has_new` if the user has scrolled up, and lines were added in or below the item at the
+        top of the view. Does nothing during a `together` block.
         """
         if self._holds_changes:
             return

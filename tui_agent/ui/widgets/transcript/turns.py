@@ -84,7 +84,7 @@ class TurnBlock(FoldingBlock):
         self._results = results
         self._seconds = seconds
         self.work_standing: Standing | None = None
-        """Whether the model receives the turn's work. None if this isn't shown."""
+        """Context status of the turn's work (whether the model receives it). None if not shown."""
 
     @property
     def standing(self) -> Standing | None:
@@ -174,7 +174,10 @@ def turn_start(kinds: Sequence[str], starts: Callable[[int], bool], index: int) 
 
 
 def is_hidden_entirely(turn: Turn, kinds: Sequence[str], index: int) -> bool:
-    """Return True if no block of the item at ``index`` is shown while ``turn`` is folded."""
+    """Return True if no block of the item at ``index`` is shown while ``turn`` is folded.
+
+    Only the item's kind and place are checked. A compaction's rule in the item stays visible.
+    """
     return (
         turn.start < index < turn.end and index != turn.answer and kinds[index] in _WORK - {"user"}
     )

@@ -321,7 +321,10 @@ class Viewport(ScrollView):
         return self._end_position()
 
     def _prefetch(self) -> None:
-        """Measure the items within a page of the visible ones, so that scrolling a page doesn't jump."""
+        """Measure the items within a page of the visible ones.
+
+        Scrolling by a page then finds no estimates to correct.
+        """
         before = self.model.heights.total
         missing = self.page_height
         index = self.top.index - 1

@@ -23,7 +23,7 @@ MAX_DEPTH = 12
 _MIN_FOLDED_ROWS = 3
 """Minimum number of rows of a branch that is folded at first.
 
-Only branches that aren't on the path to the leaf are folded.
+Only branches that aren't on the path to the leaf are folded at first.
 """
 
 
@@ -315,7 +315,7 @@ class Outline:
     def branch_point_above(self, y: int) -> int:
         """Return the number of the first line of the branch that contains the line ``y``.
 
-        If ``y`` is already that line, returns the number of the line from which the branch starts.
+        If ``y`` is already that line, returns the number of the line of the branch point above it.
         """
         placed = self._placed[bisect_right(self._starts, y) - 1]
         head = self._placed[placed.head]

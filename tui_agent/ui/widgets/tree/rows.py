@@ -54,8 +54,8 @@ class RowSpan(NamedTuple):
 class Rows:
     """The rows of a segment, stored in little memory because there may be 100,000 rows.
 
-    ``firsts`` contains the offset of the first entry of each row. ``calls`` maps the first offset of
-    a row with tool calls to its last offset.
+    ``firsts`` contains the offset of the first entry of each row. ``calls`` maps the first offset
+    of a row with tool calls to its last offset.
     """
 
     __slots__ = ("calls", "firsts")

@@ -30,9 +30,9 @@ class SearchBegun:
 def hit_from(hits: Hits, outline: Outline, entry_id: int, step: int) -> int | None:
     """Return the id of the hit ``step`` hits below an entry, or above it if ``step`` is negative.
 
-    A hit is a row with a matching entry. If ``step`` is 0, this is the first hit at the entry or
-    below it. The first hit follows after the last one. Returns None if there are no hits, or if
-    there is no such entry.
+    A hit is a row with a matching entry, and its id is the id of the row's last entry. If ``step``
+    is 0, this is the first hit at the entry or below it. The first hit follows after the last one.
+    Returns None if there are no hits, or if there is no such entry.
     """
     place = outline.index.locate(entry_id)
     if place is None:
