@@ -268,7 +268,7 @@ class UiSettings(BaseModel):
 
 
 class OtherPrograms(BaseModel):
-    """``[other_programs]``: programs whose files are ignored. ``tui-agent adopt`` lists them."""
+    """``[other_programs]``: other programs' files to ignore. ``tui-agent adopt`` lists them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -983,7 +983,7 @@ def _is_almost(known: str, name: str) -> bool:
 
 
 def _is_akin(known: str, name: str) -> bool:
-    """Return True if a name is almost the name of a setting.
+    """Return True if a name is similar to the name of a setting.
 
     This is also the case if it shares a word with that name, or is its beginning.
     """

@@ -84,7 +84,7 @@ async def _ask(controller: Controller, side: SideQuestion, question: str) -> Non
 
 
 async def _ask_on(controller: Controller, side: SideQuestion) -> None:
-    """Let the user type another side question, and ask the model; does nothing if they cancel."""
+    """Let the user type another side question, and ask the model; does nothing without one."""
     line = TextLine("What else do you want to ask?", confirm="ask")
     question = (await controller.ask(line) or "").strip()
     if question:

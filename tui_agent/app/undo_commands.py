@@ -83,7 +83,10 @@ async def redo(controller: Controller, _argument: str) -> None:
 
 
 def _sentence(done: str, restored: str, way_back: str) -> str:
-    """Return the report of a move: what was done, what happened to files, how to reverse it."""
+    """Return the report of a move: what was done, what happened to files, how to reverse it.
+
+    ``restored`` says what happened to files; it is "" if nothing did.
+    """
     if restored:
         done = f"{done}, {restored}"
     return f"{done} · {way_back}"

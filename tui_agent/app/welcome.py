@@ -116,7 +116,7 @@ def begin_with_list(controller: Controller, prompt: str = "") -> None:
 async def welcome(controller: Controller) -> None:
     """Ask how to get a model, and start the command that the user chooses.
 
-    If the user logs in but doesn't choose a model, asks again.
+    If they choose to log in, and the session then still has no model, asks again.
     """
     while True:
         offers = await asyncio.to_thread(_offers, controller.services)

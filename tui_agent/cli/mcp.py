@@ -136,7 +136,10 @@ def _check_options(words: list[str], arguments: Namespace, *, remote: bool) -> N
 
 
 def _pairs(texts: Iterable[str], form: re.Pattern[str], usage: str) -> dict[str, str]:
-    """Split an option's texts into names and values; raises UsageError if one is invalid."""
+    """Split an option's texts into names and values.
+
+    Raises UsageError, whose message contains ``usage``, if a text doesn't have the given form.
+    """
     pairs = {}
     for text in texts:
         found = form.fullmatch(text)

@@ -195,7 +195,7 @@ def plan_branch_summary(
 def branch_summary_entry(
     plan: BranchSummaryPlan, summary: str, count: CountText
 ) -> BranchSummaryEntry:
-    """Return the entry that records a move, which is appended at the new current entry.
+    """Return the entry with a branch's summary, to be appended at the new current entry.
 
     The details of the entry contain the branch's files and anchors, but no user messages, rules or
     state.

@@ -595,7 +595,8 @@ class Report(StrEnum):
     """The report has too few tokens, but at least `SMALLEST_CUT`. The server seems to have cut the
     request to a smaller window."""
     TOO_FEW = "too_few"
-    """The report has fewer than `SMALLEST_CUT` tokens, so the server must have miscounted."""
+    """The report has too few tokens, and fewer than `SMALLEST_CUT`, so the server must have
+    miscounted."""
     TOO_MANY = "too_many"
 
 

@@ -51,7 +51,7 @@ _PRUNED = "cleared kept outputs"
 _CUT_OUTPUTS = "cut kept outputs"
 """Name, shown to the user, of the measure that shortens long kept outputs."""
 MIN_TAIL_TOKENS = 500
-"""To keep fewer messages, the kept part is halved as long as it still has at least this many tokens.
+"""To keep fewer messages, the kept part is halved as long as at least this many tokens are left.
 After that, whole turns are dropped."""
 LEAST_ANSWER = 1_024
 """Tokens of the window that stay free for an answer even if everything has to be cut."""

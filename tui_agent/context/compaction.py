@@ -409,7 +409,7 @@ def _plan_up_to(
 def recut(
     plan: CompactionPlan, keep_recent: int, count: CountEntry = stored_tokens
 ) -> CompactionPlan | None:
-    """Return the plan with only ``keep_recent`` tokens kept; None if that keeps the same entries.
+    """Return the plan with only ``keep_recent`` tokens kept; None if that drops no more entries.
 
     The summary stays the same, and newly dropped entries are added to ``unsummarised``. If the
     newest step alone is larger than ``keep_recent``, its outputs are cut to that size.

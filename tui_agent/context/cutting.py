@@ -158,7 +158,7 @@ def _share(entry: Entry) -> int:
 
 
 def _level(sizes: Sequence[tuple[int, int]], room: int) -> float:
-    """Return how many tokens each share may have so that all entries fit into ``room`` tokens.
+    """Return the most tokens that each share may have so that all entries fit into ``room`` tokens.
 
     ``sizes`` contains (tokens, shares) of each entry. An entry with fewer tokens per share stays
     whole.

@@ -43,7 +43,7 @@ class FileOperations:
     ids: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def newest(self, number: int | None) -> tuple[str, ...]:
-        """Keep the newest ``number`` paths of each list; the files that were read come first.
+        """Return the newest ``number`` paths of each list; the files that were read come first.
 
         All paths are returned if ``number`` is None.
         """
@@ -78,9 +78,9 @@ class FileOperations:
 def path_rows(paths: Sequence[str], number: int | None, ids: Mapping[str, int]) -> list[str]:
     """Return lines such as ``a.py #7`` for the newest ``number`` paths, or for all if it is None.
 
-    ``#7`` is the path's entry in ``ids``. If paths are left out, the first line says how many. A
-    long directory (`_LONG_DIRECTORY`) that all listed paths share is shown once, above them, unless
-    ``number`` is None or ``ids`` is empty.
+    ``#7`` is the path's entry in ``ids``. If paths are left out, the first line says how many. If
+    several paths are listed and all share a long directory (`_LONG_DIRECTORY`), it is shown once,
+    above them, unless ``number`` is None or ``ids`` is empty.
     """
     hidden = 0
     if number is not None:

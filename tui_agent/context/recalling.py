@@ -38,8 +38,8 @@ _JUDGED = 200
 """Number of lines at the beginning of a text that are used to estimate the text's bytes per
 token."""
 _LONGEST = 300
-"""A line with at most this many characters is shown whole if it contains names in use or new
-names."""
+"""Only a line with at most this many characters can be chosen to be shown whole because of the
+names in use or the new names in it."""
 
 _ROOMY = 6_000
 """Up to this many tokens, a recalled entry may be three times as long as other outputs."""

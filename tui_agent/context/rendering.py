@@ -201,10 +201,11 @@ def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
 def arguments_json(arguments: str, shown: Shown, entry_id: int) -> str:
     """Return a call's arguments as the JSON text of an object.
 
-    Valid arguments stay byte for byte as the model wrote them, except that characters that can't be
-    sent are replaced and that long strings are cut if the entry is cut or cleared. The beginning of
-    invalid arguments becomes the value of `INVALID_ARGUMENTS_KEY`, so that the model sees its
-    mistake; blank arguments become ``{}``.
+    Valid arguments stay byte for byte as the model wrote them, unless they contain characters that
+    can't be sent, which are replaced, or the entry is cut or cleared, so that long strings are cut.
+    In both cases, they are written as JSON again. The beginning of invalid arguments becomes the
+    value of `INVALID_ARGUMENTS_KEY`, so that the model sees its mistake; blank arguments become
+    ``{}``.
     """
     values = parse_object(arguments)
     if values is None:
