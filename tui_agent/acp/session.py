@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_OFFERED_ROWS = 12
-"""Maximum number of rows of a `Pick` that the editor offers as answers."""
+"""Maximum number of rows of a `Pick` that are offered as answers; the first rows are offered."""
 
 MAX_FILE_BYTES = 5_000_000
 """Maximum size, in bytes, of a file whose unsaved text is requested from the editor."""
@@ -500,7 +500,10 @@ class EditorSession:
         )
 
     async def choice(self, call: ToolCallUpdate, options: list[PermissionOption]) -> str | None:
-        """Send the editor a permission request; return the id of the chosen option or None."""
+        """Send the editor a permission request and return the id of the chosen option.
+
+        None if the editor gives no answer, or none of the options.
+        """
         await self.wait_sent()
         with contextlib.suppress(RequestError, ConnectionError):
             response = await self.client.request_permission(self.agent.session.id, call, options)

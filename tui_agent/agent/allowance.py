@@ -111,7 +111,10 @@ class Allowance:
         return self.ports.meter.elsewhere + self.spent("session")
 
     def lines(self) -> Iterator[str]:
-        """Yield a line such as "$1.20 of $5.00 today" for each budget that is set."""
+        """Yield a line such as "$1.20 of $5.00 today" for each budget that is set.
+
+        Reads the session store.
+        """
         for period in PERIODS:
             limit = self.limit(period)
             if limit is not None:

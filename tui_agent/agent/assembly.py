@@ -46,7 +46,7 @@ class ModelSources:
 
     ``environ`` is the environment, whose variables may hold API keys. ``models`` and ``providers``
     are the settings of models and providers, by name. ``learnt`` is the file of facts learnt about
-    models; None if there is no such file.
+    models; None to keep these facts in memory only.
     """
 
     catalog: DemoCatalog

@@ -131,7 +131,7 @@ class CachePings:
         """Send a ping if it saves money and is allowed; return True if it is answered.
 
         The settings and the budgets have to allow it. In one pause, sends at most `MOST_PINGS`, and
-        none after a ping that failed or found no cached tokens; a notice reports the failure.
+        none after a ping that failed or found no cached tokens; a notice reports either.
         """
         answer = self._context.last_answer()
         if answer is None or not self._context.settings().cache.keep_warm:

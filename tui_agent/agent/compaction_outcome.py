@@ -20,7 +20,7 @@ class Compacted(_Done):
 
 
 class Cleared(_Done):
-    """The history was made smaller without a summary, by clearing or shortening tool outputs."""
+    """Room was made without a summary: tool outputs were cleared, or long texts were cut."""
 
 
 class Postponed(_Done):

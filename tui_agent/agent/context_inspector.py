@@ -75,7 +75,7 @@ class RoomMade:
 
 
 def room_made(path: Iterable[Entry]) -> RoomMade:
-    """Return how often a session path was compacted and pruned, and the tokens that were freed."""
+    """Return how often a path was compacted and pruned, and the tokens that pruning freed."""
     made = RoomMade()
     for entry in path:
         if isinstance(entry, CompactionEntry):

@@ -29,7 +29,7 @@ STALE_ROUNDS = 3
 The current call is counted, too.
 """
 AIM_ROUNDS = 5
-"""Number of rounds without a new result that count as a doom loop even if files change.
+"""Number of rounds without a new result that count as a doom loop even if something was changed.
 
 This is also the number of failed attempts to change one file that count as a doom loop.
 """

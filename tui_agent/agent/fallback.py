@@ -1,5 +1,6 @@
 """Decides which errors a fallback model helps with, and which models may be used now.
 
+Also returns the model that the user chose, while a fallback model answers (`stands_in_for`).
 `ContextKeeper.fall_back` and ``return_to_chosen`` use these decisions, append the model change and
 tell the user.
 """

@@ -102,7 +102,7 @@ class Intake:
 
 
 def nothing_left(path: Sequence[Entry]) -> bool:
-    """Return True if a session path has no message, or if its last answer ends the turn."""
+    """Return True if a path has no message, or if its last message is an answer ending a turn."""
     entry = newest_message(path)
     if isinstance(entry, AssistantEntry):
         return not entry.tool_calls and verdict_on(entry) in ENDS_TURN

@@ -144,7 +144,7 @@ class Stage(Protocol):
     """A stage of every tool call, which may refuse the call, or act before and after others."""
 
     async def around(self, call: Call, proceed: Proceed) -> Outcome:
-        """Return the call's outcome. ``proceed`` runs the later stages and returns their outcome.
+        """Return the call's outcome: that of ``proceed``, which runs the later stages, or its own.
 
         `Link.run` turns an exception into an outcome, except for those in `GETS_THROUGH`.
         """

@@ -27,7 +27,7 @@ _TITLE_CHARS = 80
 
 
 class RepetitionWatch:
-    """Stops doom loops (repeated calls), and decides what follows an answer that repeats itself.
+    """The stage that stops doom loops. It also decides what follows an answer that repeats itself.
 
     Remembers the repetitions that the user allowed for the session. ``prompt`` returns a prompt by
     name. ``problem_of`` takes a tool's name and arguments and returns why it can't accept them; ""

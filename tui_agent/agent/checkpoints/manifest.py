@@ -74,9 +74,10 @@ class Manifest(dict[str, Stamp]):
     """Paths of files that have more than one hard link, so they can be changed unnoticed."""
 
     def had(self, stamp: Stamp) -> bool:
-        """Return True if a file with this stamp was listed, or the file may have changed since.
+        """Return True if a file with this stamp was listed, or if the stamp is newer.
 
-        The listed file may have any path; its inode, modification time and size must match.
+        The listed file may have any path; its inode, modification time and size must match. Newer
+        means modified since the listing began, or shortly before (`CLOCK_TOLERANCE_NS`).
         """
         if stamp.modified >= self.began - CLOCK_TOLERANCE_NS:
             return True

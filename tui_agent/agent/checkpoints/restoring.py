@@ -189,7 +189,7 @@ class ChangedFile:
 def diff_of(
     found: Sequence[Difference], restorer: Restorer, *, recorded: bool = False
 ) -> tuple[ChangedFile, ...]:
-    """Return the files of ``found``, in order, that differ between the target and now.
+    """Return the files of ``found``, in order, that changed from the target to now.
 
     The snapshots at the target (``there``) are compared with the files on disk or, with
     ``recorded``, with the snapshots at the current entry (``here``).
@@ -222,7 +222,7 @@ class ChangeAmount:
 
 
 def amounts_of(changes: Iterable[Sequence[Difference]], restorer: Restorer) -> list[ChangeAmount]:
-    """Return the amount of change (files and lines) in each list of differences.
+    """Return the amount of change in each list, from the target to the current entry.
 
     Reads snapshots, not the files on disk; equal pairs of snapshots are compared only once.
     """
@@ -244,7 +244,7 @@ def amounts_of(changes: Iterable[Sequence[Difference]], restorer: Restorer) -> l
 
 
 def _lines_changed(difference: Difference, restorer: Restorer) -> tuple[int, int]:
-    """Return how many lines were added and deleted between the target and the current entry.
+    """Return how many lines were added and deleted from the target to the current entry.
 
     Both numbers are 0 if the lines can't be compared.
     """

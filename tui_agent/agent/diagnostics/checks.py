@@ -229,7 +229,7 @@ class Problem:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The path and the message without line numbers, which stay the same when lines move."""
+        """The path, and the message without line numbers, which change when lines move."""
         return self.path, _NUMBERED.sub("", self.message)
 
     def __str__(self) -> str:

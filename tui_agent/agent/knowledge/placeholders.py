@@ -153,7 +153,7 @@ def _value(
     values: Mapping[str, str],
     numbers: frozenset[int],
 ) -> str | None:
-    """Return the text for a slot; None if fewer words than its number were typed."""
+    """Return the text for a slot; None if the word with the slot's number was not typed."""
     if slot["everything"] or slot["at"] or slot["otherwise"] is not None:
         return _everything(arguments, slots) or slot["otherwise"] or ""
     if slot["index"]:

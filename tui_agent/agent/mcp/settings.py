@@ -343,8 +343,8 @@ class ConnectionContext:
     def log_path(self, server: str) -> Path:
         """Return the path of a server's log file, given the server's name.
 
-        If the server's name contains characters that file names can't contain, the path also
-        contains a digest of the name.
+        If the server's name has to be changed to be used in the file's name, the path also contains
+        a digest of the server's name.
         """
         name = portable_name("", server).strip("_")
         if name != server:
