@@ -42,7 +42,7 @@ from tui_agent.tools.registry import tool_traits
 
 
 class NavigationError(UserFacingError):
-    """Raised if moving to another entry fails, or if the summary for the move fails."""
+    """Raised if a move or merge can't be made, or if the summary for it fails."""
 
 
 class Navigator:

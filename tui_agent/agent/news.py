@@ -292,10 +292,10 @@ class _Comparer:
         return self.times[call.key] == 1 and (call.traits.writes or is_silent)
 
     def _note_look(self, call: Call) -> bool:
-        """Record when a call last read a file; return True if anything changed since.
+        """Record that a call looks at its file; return True if anything changed since last time.
 
-        Always returns False for calls that write or whose tool has a ``state`` trait; these are not
-        recorded.
+        For a call without a file, this is the last time that an equal call was made. Always returns
+        False for calls that write or whose tool has a ``state`` trait; these are not recorded.
         """
         if call.traits.writes or call.traits.state:
             return False

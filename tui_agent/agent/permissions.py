@@ -319,7 +319,9 @@ def _tools_of_server(named: str) -> str:
 
 
 def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> tuple[Rule, ...]:
-    """Return the rules of a ``[permissions]`` table: catch-all patterns first, then the others.
+    """Return the rules of a ``[permissions]`` table.
+
+    Rules with a catch-all pattern come first; apart from that, the rules are in written order.
 
     Raises:
         RuleError: an action is unknown, or `parse_rule` refuses a permission with its pattern.
@@ -397,8 +399,9 @@ def files_under_rules(
     """Yield permission needs for the files in a command line that ``reading`` denies or asks about.
 
     Files that ``reading`` asks about are skipped if they don't exist. Relative names are taken from
-    ``cwd``, and from the directories that the command changes to (``cd``). Files that the command
-    reaches without naming them are left to the sandbox.
+    ``cwd``, and from the directories that the command changes to (``cd``). Names in quotes may have
+    spaces, and names after ``@`` count, too, because ``curl`` reads such files. Files that the
+    command reaches without naming them are left to the sandbox.
     """
     variables = {**os.environ, "PWD": str(cwd)}
     folders = [cwd]
@@ -418,7 +421,10 @@ def files_under_rules(
 
 
 def refusal_of_tool(tool: str, rules: Iterable[Rule]) -> Rule | None:
-    """Return the rule that denies all calls of a tool; None if no rule denies the tool."""
+    """Return the rule that denies a tool by its name, whatever its calls need; None if none does.
+
+    Rules about permissions don't count, even if they deny everything that the tool needs.
+    """
     verdicts: dict[Source, Rule] = {}
     for rule in rules:
         if rule.pattern == "*" and rule.permission != "*" and rule.names_tool(tool):

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
 
 REASON = "btw"
-"""Value of ``UserEntry.synthetic`` in a side question that the user put into the context."""
+"""Value of ``UserEntry.synthetic`` in the message with side questions and their answers that the
+user put into the context."""
 
 
 @frozen
@@ -76,9 +77,9 @@ class SideQuestion:
     def keep_beside(self) -> None:
         """Store questions and answers as a branch.
 
-        The branch begins below the entry that was the session's current entry before the first
-        question, and that entry stays the current one. The last answer is stored with the usage and
-        cost of all answers.
+        The branch begins below the entry that was the session's leaf (its current entry) before the
+        first question. The session's leaf doesn't change. The last answer is stored with the usage
+        and cost of all answers.
 
         Raises:
             StoreError: the questions and answers can't be stored; nothing is changed.

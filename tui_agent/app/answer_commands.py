@@ -125,7 +125,7 @@ def _read(arguments: str) -> ModelQuestions:
 def _former_answers(asked: ModelQuestions, result: ToolResultEntry) -> Mapping[str, Value]:
     """Return the user's earlier answers by field name, to fill in when asking again.
 
-    The result is empty unless every question has an answer.
+    The result is empty unless every question has exactly one answer.
     """
     lines = [line[2:] for line in result.output.splitlines() if line.startswith("→ ")]
     if len(lines) != len(asked.fields):

@@ -129,9 +129,9 @@ class Controller:
         self._shown = asyncio.Event()
         self._shown.set()
         self.deciding: asyncio.Task[bool | None] | None = None
-        """The task of the last ``/plan`` command for a proposed plan, even if it has ended.
+        """The task of the last ``/plan`` that the controller began because a plan was proposed.
 
-        None if there was no such command yet.
+        It may have ended. None if there was no such ``/plan`` yet.
         """
         self.choosing: asyncio.Task[None] | None = None
         """Task that asks for a model at the first start; cancelled once a model is chosen."""

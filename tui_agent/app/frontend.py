@@ -550,7 +550,7 @@ class Frontend:
         """Show the state of the sessions in the background; does nothing by default."""
 
     def call_to_aside(self, aside: Aside, sentence: str) -> None:
-        """Tell the user that the state of a background session has changed.
+        """Tell the user at once that the state of a background session has changed.
 
         By default, only shows ``sentence``.
         """

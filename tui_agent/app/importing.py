@@ -19,7 +19,7 @@ from tui_agent.session.formats.table import files_of
 from tui_agent.session.store import Store
 
 _ESTIMATED_AS = "gpt-4o"
-"""Model whose tokenizer counts tokens if a file contains no count.
+"""Model whose tokenizer counts the tokens of entries for which a file contains no count.
 
 Other tokenizers give similar counts.
 """

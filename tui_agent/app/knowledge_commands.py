@@ -80,8 +80,8 @@ def tools_lines(
 ) -> list[str]:
     """Return lines about the built-in tools, the tools of tool files, and problems with tools.
 
-    Each tool is listed with the size of its schema; ``count`` returns the number of tokens of a
-    schema.
+    The tools of tool files are listed with the sizes of their schemas; ``count`` returns the number
+    of tokens of a schema.
     """
     offered = []
     missing = []
@@ -130,7 +130,7 @@ def skills_lines(rows: Iterable[CommandRow]) -> list[str]:
 def primary_agents(owner: Agent) -> dict[str, str]:
     """Return the descriptions of the agents to which a user can switch, by name.
 
-    The built-in agents come first.
+    The built-in agent comes first.
     """
     own = owner.ports.knowledge.primaries
     return {"build": "the built-in agent"} | {name: own[name].description for name in own}

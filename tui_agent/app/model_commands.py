@@ -113,8 +113,8 @@ async def next_model(controller: "Controller", _argument: str) -> None:
 async def _models_used(controller: "Controller") -> list[str]:
     """Return the ids of at most `MAX_MODELS_USED` recently used models that can be used now.
 
-    Models of the open session come first, then the model in the settings, then the last models of
-    other sessions. The result is sorted by id, because a switch changes the order of use.
+    Models of the open session are preferred, then the model in the settings, then the last model of
+    each other session. The result is sorted by id, because a switch changes the order of use.
     """
     from tui_agent.model.demo import DEMO_MODEL
 
@@ -426,9 +426,9 @@ async def next_effort(controller: "Controller", _argument: str) -> None:
 
 
 def _next_levels(effort: EffortInForce) -> list[Effort | None]:
-    """Return the effort levels in the order in which to try them: those after the chosen one first.
+    """Return the model's effort levels after the chosen one, and then those before it.
 
-    None stands for the default level.
+    The levels are to be tried in this order. None stands for the model's default level.
     """
     levels = [None, *(level for level in Effort if level in effort.levels)]
     at = 0

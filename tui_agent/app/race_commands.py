@@ -191,7 +191,10 @@ async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
 
 
 async def load_parts(controller: Controller, text: str) -> tuple[UserPart, ...]:
-    """Return the parts of a message, with the files that it mentions; warn about missing ones."""
+    """Return the parts of a message, with everything that it mentions attached.
+
+    Warns the user about mentions that can't be attached.
+    """
     loaded = await controller.outbox.load(text)
     if loaded.problem is not None:
         controller.frontend.warn(loaded.problem)

@@ -17,7 +17,10 @@ from tui_agent.trust import CODEX_HOOKS
 
 
 def hook_files(project: Path, home: Path) -> Iterator[tuple[str, ForeignFile]]:
-    """Yield (program, file) for each file that may contain hooks, in the order of the hooks."""
+    """Yield (program, file) for each file that may contain hooks.
+
+    The files are in the order in which their hooks run.
+    """
     for own in user_settings(home):
         yield "Claude Code", own.file
     if (own_of_codex := read_of_user(home, CODEX_HOOKS)) is not None:

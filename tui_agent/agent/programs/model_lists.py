@@ -1,4 +1,7 @@
-"""Finds models that Pi, OpenCode or Codex are set up to use on the user's own servers."""
+"""Finds models that Pi, OpenCode or Codex are set up to use on the user's own servers.
+
+The first start offers to set them up here. Source: the programs' documentation of their settings.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path

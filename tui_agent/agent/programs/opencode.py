@@ -119,9 +119,9 @@ def _instructions(file: ForeignFile, folders: Folders, items: list[FoundItem]) -
 def _looked_up(pattern: str, folders: Folders) -> Iterator[str]:
     """Yield the patterns, relative to the project's root, for one pattern of ``instructions``.
 
-    The first patterns are for the directories between the root and the working directory in which
-    the pattern matches a file; the last one is the pattern itself. A pattern that begins with ``~``
-    or ``/`` is yielded unchanged.
+    First comes one pattern for each directory below the root, down to the working directory, in
+    which the pattern matches a file. The last one is the pattern itself. A pattern that begins with
+    ``~`` or ``/`` is yielded unchanged.
     """
     if pattern.startswith(("~", "/")):
         yield pattern

@@ -80,7 +80,8 @@ _OLD_VARIABLE = LazyPattern(r"[A-Z][A-Z\d_]*_(?:KEY|TOKEN)")
 def read_pi(folders: Folders) -> ForeignSettings:
     """Return Pi's settings and models as ``items``.
 
-    None of them has an effect in this program until the user runs the item's command.
+    None of them has an effect in this program by itself. An item may name a command that sets it
+    up, or give advice.
     """
     items: list[FoundItem] = []
     # The providers come first: a model can be set only if its provider is known.
@@ -145,7 +146,7 @@ def _models_of(provider: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _model_id(name: str, given: Mapping[str, Any]) -> str:
-    """Return this program's id of a model.
+    """Return this program's id of a model of the provider that Pi calls ``name``.
 
     ``given`` contains the settings of the provider and of the model.
     """
