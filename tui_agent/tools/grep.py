@@ -59,7 +59,8 @@ _LINE = re.compile(rb"(\d+)([:-])(\d+)[:-](.*)", re.DOTALL)
 _SHORTENED = re.compile(rb" \[\.\.\. [^\[\]]*\]$")
 """Matches the note that ripgrep appends to a line that it has cut."""
 _MAX_OTHER_BYTES = 16 * 1024**2
-"""Maximum number of bytes read from a file that is not UTF-8, in order to verify a found line."""
+"""Maximum number of bytes read from the start of a file that is not UTF-8, in order to verify a
+found line."""
 
 _NOT_UTF_8 = (
     r"(?-u:[\xC0-\xFF](?:[\x00-\x7F\xC0-\xFF]|$)"

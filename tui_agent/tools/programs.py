@@ -75,10 +75,7 @@ class Program:
 
 @frozen
 class EndedProgram:
-    """The last run of a program, and a note for the model on what the sandbox changed.
-
-    The note is "" if the sandbox changed nothing.
-    """
+    """The last run of a program, and a note for the model on the sandbox's effects, "" for none."""
 
     run: CommandRun
     note: str = ""
@@ -90,9 +87,9 @@ async def run_program(
     """Run a program until it ends or exceeds its time limit.
 
     If ``sandbox`` is None, the program runs outside the sandbox. If the program lacked access in
-    the sandbox, and the user grants that access, the program runs again, up to ``MAX_RUNS`` times
-    in all. The last run is returned. Output is reported while the program runs, so nothing is lost
-    if the call is cancelled.
+    the sandbox, the user is asked to grant that access. If they do, the program runs again, up to
+    ``MAX_RUNS`` times in all. The last run is returned. Output is reported while the program runs,
+    so nothing is lost if the call is cancelled.
 
     Raises:
         ToolError: the program could not be started, or the sandbox can't be set up.

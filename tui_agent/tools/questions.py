@@ -59,9 +59,9 @@ class FormField:
         """Return the field's value for a text that the user typed; None if the text is empty.
 
         An option is given by its value or its label; several options are separated by commas. If
-        the field is a choice and ``is_free``, any text is returned unchanged. Raises ValueError
-        with a message for the user if the field is required and the text empty, or the text doesn't
-        fit the field's kind, options or bounds.
+        the field is a choice and ``is_free``, any text is returned as it is, without white space
+        at both ends. Raises ValueError with a message for the user if the field is required and
+        the text empty, or the text doesn't fit the field's kind, options or bounds.
         """
         text = text.strip()
         if not text and self.required:

@@ -109,7 +109,7 @@ def _integer(value: Any) -> int | None:
 
 
 def _without_lines(arguments: ReadInput, context: ToolContext) -> ReadInput:
-    """Split a path such as ``path:12`` or ``path:12-20`` in the arguments of a ``read`` call.
+    """Return the arguments of a call with a path such as ``path:12`` or ``path:12-20`` split.
 
     The lines become offset and limit unless the call gives an offset. The path is not split if it
     exists as written, or if the path without the line numbers doesn't exist.

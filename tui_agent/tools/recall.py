@@ -170,7 +170,7 @@ def _outline_output(
 ) -> Output:
     """Return the output for a long entry, which is its beginning and its most important lines.
 
-    The lines are numbered.
+    The important lines are numbered, the beginning isn't.
 
     ``shown`` are pairs of a line's index, from 0, and its text, perhaps cut. ``before`` is the
     number of lines that the file has before the entry's first line, if the entry is a read of a
@@ -200,7 +200,7 @@ def _outline_output(
 
 
 def _hit_lines(hit: FoundEntry, *, whole: bool) -> list[str]:
-    """Return the output for a found entry, with all its lines if ``whole``, else in one line.
+    """Return the output for a found entry: its matching lines if ``whole``, else one line.
 
     The single line contains a description of the entry and the longest of the matching lines.
     """

@@ -30,7 +30,7 @@ class BackgroundMemory:
         self._path = folder / f"background-{re.sub(r'[^A-Za-z0-9._-]', '_', kind)[:60]}"
 
     def light(self) -> bool | None:
-        """Return whether the background was light when last reported; None if never reported."""
+        """Return whether the background was light when it was last reported; None if unknown."""
         try:
             return {"light": True, "dark": False}.get(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError):

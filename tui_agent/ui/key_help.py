@@ -66,7 +66,7 @@ class CheckedKeys(NamedTuple):
     keymap: dict[str, str]
     """The keys of each action by its id, separated by commas; "" for an action without a key."""
     problems: list[str]
-    """A sentence for each configured key that is ignored because it isn't valid."""
+    """A sentence for each entry of the keymap that is ignored, with the reason."""
     taken: list[str]
     """A sentence for each action that lost a default key to another action."""
 
@@ -74,9 +74,10 @@ class CheckedKeys(NamedTuple):
 def check_keymap(keymap: Mapping[str, str], known: Iterable[Rebindable]) -> CheckedKeys:
     """Check a keymap (action id to keys) against the ``known`` actions.
 
-    Actions of the main screen, the prompt and questions can't be bound to plain characters. If
-    another action that works at the same time has a configured key only by default, it loses the
-    key. If two actions that work at the same time are set to the same key, the second is ignored.
+    Actions of the main screen, the prompt and questions, and actions that work on every page, can't
+    be bound to plain characters. If another action that works at the same time has a configured key
+    only by default, it loses the key. If two actions that work at the same time are set to the same
+    key, the setting of the second is ignored.
     """
     actions = {action.id: action for action in known}
     good: dict[str, str] = {}

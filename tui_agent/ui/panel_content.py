@@ -211,10 +211,10 @@ def panel_facts(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFa
 
 
 def summarised_changes(session: Session) -> list[Entry]:
-    """Return tool results that may report a change to a file named in a later summary.
+    """Return the summarised tool results that may report a change to a file named in a summary.
 
-    These are the results whose preview contains the path of a file that a compaction lists as
-    modified. They contain the line counts, which the compaction lacks.
+    These are the results whose preview contains the path of a file that a compaction on the active
+    path lists as modified. They contain the line counts, which the compaction lacks.
     """
     active = {entry.id: entry for entry in session.active_path()}
     names: set[str] = set()

@@ -36,7 +36,7 @@ ANSWER_SECONDS: Final = 2.0
 """Seconds to wait for the rest of an escape sequence that the user can't have typed. After that,
 the sequence is dropped."""
 SLOW_PASTE_SECONDS: Final = 0.3
-"""Seconds between two reports about a long paste that is still arriving."""
+"""Seconds after which a paste that is still arriving is reported, and between further reports."""
 
 _PASTE_END: Final = "\x1b[201~"
 _STRING: Final = r"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])"

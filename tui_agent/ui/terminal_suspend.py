@@ -23,7 +23,8 @@ from tui_agent.processes.own_programs import find_program
 from tui_agent.text_files.encodings import user_text
 
 FROM_KEYS = frozenset({signal.SIGINT, signal.SIGQUIT})
-"""Signals that keys (Ctrl+C and Ctrl+Backslash) send to all programs that run in a terminal."""
+"""Signals that keys (Ctrl+C and Ctrl+Backslash) send to all programs that run in a terminal in its
+normal mode."""
 
 
 class Lending:

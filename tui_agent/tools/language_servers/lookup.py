@@ -272,9 +272,9 @@ class Lookup:
     async def _mentions(self, name: str, where: Path, *options: str) -> list[Mention]:
         """Return the lines that contain a name, in files for which there is a language server.
 
-        ``where`` is the file or directory to search, ``options`` are options of ripgrep. Files that
-        language servers aren't allowed to see are left out. Raises ToolError if only files without
-        a server contain the name.
+        ``where`` is the file or directory to search, ``options`` are further options for ripgrep.
+        Files that language servers aren't allowed to see are left out. Raises ToolError if only
+        files without a server contain the name.
         """
         root = where if is_directory(where) else where.parent
         globs = [f"*{suffix}" for language in LANGUAGES for suffix in language.suffixes]

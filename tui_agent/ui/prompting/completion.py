@@ -193,7 +193,7 @@ def rank_labels(query: str, candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def _rated(query: str, candidate: Candidate) -> Candidate:
-    """Return the candidate with the given score and offsets, or with 0 and () if it doesn't match.
+    """Return the candidate with its score and offsets for the query; 0 and () without a match.
 
     A match in the name, that is, the part of the label after its last slash, scores more.
     """

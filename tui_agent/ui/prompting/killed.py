@@ -26,8 +26,8 @@ class KilledText:
         """Add a deleted text to the text that can be inserted again.
 
         ``forward`` says that the text was deleted after the cursor. ``before`` and ``after`` are
-        the prompt's text and cursor before and after the deletion. If the cursor has not moved
-        since the last deletion, the texts are joined; otherwise, the new text replaces the old one.
+        the prompt's text and cursor before and after the deletion. If neither has changed since the
+        last deletion, the texts are joined; otherwise, the new text replaces the old one.
         """
         if not text:
             return

@@ -1,4 +1,4 @@
-"""The page that shows the conversation of a subagent or of a race's runner while it works.
+"""The page with the conversation of a subagent or of a race's runner, updated while it works.
 
 A race gives one task to several agents, its runners. The user can continue a subagent's branch in a
 copy of the session. A runner has the same actions as on the race page (race.py).

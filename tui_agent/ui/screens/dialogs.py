@@ -70,7 +70,7 @@ class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[Re
         self.set_class(max(part.region.bottom for part in parts) > self.keys.region.y, "-full")
 
     body: Callable[[], ComposeResult]
-    """Yield the widgets of the dialog between its title and its line of keys."""
+    """Yield the widgets of the dialog between its text and its line of keys."""
 
 
 class ReportScreen(Dialog[None]):

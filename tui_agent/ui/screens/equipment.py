@@ -122,7 +122,7 @@ class EquipmentList(LineList):
         return self.highlighted[1]
 
     def go_to(self, heading: str) -> None:
-        """Scroll to a heading, and move the cursor to the row below it.
+        """Scroll a heading to the top, and move the cursor to the row below it.
 
         If there is no such heading, scrolls to the start of the list.
         """

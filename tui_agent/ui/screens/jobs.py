@@ -86,7 +86,7 @@ def terminal_content(terminal: Terminal) -> Content:
 
 
 class JobsScreen(PanePage):
-    """The page that shows background jobs while they run.
+    """The page that shows background jobs. It is updated while they run.
 
     The user can type into a job's terminal.
     """

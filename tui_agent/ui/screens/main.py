@@ -134,7 +134,7 @@ class MainScreen(SessionFrame):
         receives keys."""
 
     async def attach(self, services: AppServices) -> None:
-        """Connect the screen to the services, show their warnings, and add the session's view."""
+        """Connect the controller to the services, show their warnings, add the session's view."""
         from tui_agent.ui.widgets.session_view import SessionView
 
         self.controller.attach(services)

@@ -121,7 +121,7 @@ class PermissionsScreen(PickerScreen[None]):
         self._controller.soon(self._ask_about(rule))
 
     async def _ask_about(self, rule: Rule) -> None:
-        """Ask whether to remove a rule.
+        """Ask whether to remove a rule, and do what the user chooses.
 
         If it is a session's rule, also offer to keep it for all sessions.
         """

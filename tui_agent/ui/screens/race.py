@@ -292,7 +292,10 @@ class RaceScreen(PanePage):
             yield from runner.check.last_lines
 
     def _last_lines(self) -> Sequence[str]:
-        """Return each runner's name and last lines of output, side by side if there is room."""
+        """Return each runner's name and last lines of output.
+
+        The runners are side by side if there is room, otherwise one below the other.
+        """
         runners = self._race.runners
         size = self.pane.scrollable_content_region.size
         in_columns = size.width >= MIN_WIDTH_FOR_COLUMNS and len(runners) <= MAX_COLUMNS

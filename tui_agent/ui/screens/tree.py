@@ -98,7 +98,7 @@ FOCUS = "\0focus"
 focus typed by the user can't equal one of them."""
 KEEP_WHAT = "What should the summary keep?"
 PREVIEW_SECONDS = 0.05
-"""Seconds after a cursor move until the preview shows the entry under the cursor."""
+"""Seconds after the last cursor move until the preview shows the entry under the cursor."""
 REFRESH_SECONDS = 0.2
 """Seconds for which the session tree page collects new entries before it is drawn again."""
 

@@ -46,7 +46,7 @@ class CompletionPopup(Options, can_focus=False):
     class Picked(Message):
         """Posted when the user clicked a candidate, or a single candidate was picked.
 
-        ``choice`` returns the candidate.
+        The candidate is in the list's `choice`.
         """
 
     def __init__(
@@ -75,7 +75,7 @@ class CompletionPopup(Options, can_focus=False):
 
     @property
     def choice(self) -> tuple[Token, Candidate] | None:
-        """The word being completed, and the highlighted candidate; None if there is none."""
+        """The word being completed, and the highlighted candidate; None without a candidate."""
         if (
             self.token is None
             or not self.display
