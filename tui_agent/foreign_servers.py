@@ -29,8 +29,8 @@ Row = dict[str, Any]
 env, cwd, url, headers, enabled, timeout, allow, deny, schemas."""
 
 _CHANGES = frozenset({"enabled", "allow", "deny", "schemas"})
-"""The only settings that an entry may have if it has neither a command nor a URL, and so only
-changes the user's server of the same name."""
+"""The settings that an entry with neither a command nor a URL can change on the user's server of
+the same name. Its other settings are ignored."""
 _SCHEMAS_OF_PI = {"direct": "always", "deferred": "on_demand"}
 """Values of this program's setting ``schemas`` by the value of Pi's ``exposure``. For any other
 value, ``schemas`` stays unset."""

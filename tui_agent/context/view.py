@@ -1,9 +1,9 @@
 """Resolves a path of entries into a view, from which a request is made.
 
-A path leads from the root of the session tree to a leaf. A view contains the last compaction of the
-path, the entries that it keeps and all later ones. Each entry has the state that edits and prunes
-gave it. A path may be whole (from the root) or active (``Session.active_path``); both resolve to
-the same view. All functions are pure.
+A path leads down the session tree to a leaf. A view contains the last compaction of the path, the
+entries that it keeps and all later ones. Each entry has the state that edits and prunes gave it. A
+path may be whole (from the root) or active (``Session.active_path``); both resolve to the same
+view. All functions are pure.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -25,11 +25,12 @@ class Folded:
     """A text after some spans were removed from it."""
 
     text: str
-    """The original text without the removed spans."""
+    """The original text without the removed spans. Typographic characters may be replaced."""
     cuts: list[int]
     """Positions in ``text`` at which spans of the original were removed, in ascending order."""
     removed: list[int]
-    """For each position in ``cuts``, the total number of characters removed up to there."""
+    """For each position in ``cuts``, the total number of characters removed up to there, including
+    the span at this position."""
 
     def start_in_original(self, position: int) -> int:
         """Return where a span starts in the original, after any text removed at ``position``."""

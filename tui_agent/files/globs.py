@@ -28,7 +28,7 @@ _MAX_STARS = 4
 """Maximum number of series of stars in one name, and of ``**`` in one pattern.
 
 The time of a failed match grows with a power of the path's length, and the exponent is the number
-of stars.
+of series.
 """
 
 

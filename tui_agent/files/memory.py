@@ -61,7 +61,7 @@ _COMMON = listed(
     "remember run should so sure that the their them then there they this to up us use used "
     "using was we when with you your",
 )
-"""Common words, in lower case, which are not used as a topic because they say too little."""
+"""Common words, in lower case, which are ignored because they don't tell what a line is about."""
 
 
 class NotKeptError(UserFacingError):
@@ -163,9 +163,9 @@ class MemoryState(BaseModel):
         """Add a line. It replaces ``instead_of`` or, if that is None, the line on the same topic.
 
         ``answers`` is the proposal that the user accepted with this line, perhaps after editing it.
-        If the user has changed the topic to one that another line already has, the new line
-        receives an unused topic instead, such as ``build 2``. Otherwise, it would replace a line
-        that the user hasn't seen.
+        If the line's topic differs from that of ``answers`` or else ``instead_of``, and another
+        line or proposal has this topic, the new line receives an unused topic instead, such as
+        ``build 2``. Otherwise, it would replace a line that the user hasn't seen.
 
         Raises:
             NotKeptError: the line replaces no other line, and there are already `MAX_LINES`.

@@ -115,7 +115,7 @@ _COMMIT = LazyPattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class _GitFailedError(Exception):
-    """Raised when git returns no output, perhaps only because the machine is busy.
+    """Raised when git fails or takes too long, perhaps only because the machine is busy.
 
     Also raised if git isn't installed, or if there is no repository.
     """

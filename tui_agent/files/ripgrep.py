@@ -22,8 +22,8 @@ COMMON = (
 )
 """Options of every search.
 
-Hidden files are searched, but repository data (``.git``) is not. A glob without ``!`` must not be
-added, because it would override the ignore files.
+Hidden files are searched, but repository data (such as ``.git``) is not. A glob without ``!`` must
+not be added, because it would override the ignore files.
 """
 
 IGNORE_FILES = frozenset({".gitignore", ".ignore", ".rgignore"})
@@ -207,7 +207,8 @@ async def _drained(stream: asyncio.StreamReader) -> bytes:
 def _candidates(directory: Path) -> tuple[str, ...]:
     """Return the paths of ripgrep programs: first from the ripgrep package, then from ``PATH``.
 
-    A program in ``directory`` isn't used, because a project must not choose which programs run.
+    A program that ``PATH`` finds in ``directory`` isn't used, because a project must not choose
+    which programs run.
     """
     scripts = sysconfig.get_path("scripts")
     found = (find_program("rg", environ={"PATH": scripts}), find_program("rg", outside=directory))

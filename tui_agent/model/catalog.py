@@ -110,7 +110,8 @@ class ModelInfo:
     """Maximum length of an answer, in tokens. None if it is unknown or limited only by the
     window."""
     prices: tuple[Prices, ...] = ()
-    """Prices, ordered by the prompt size above which each applies (``over``); empty if unknown."""
+    """Prices, in ascending order of the prompt size above which each applies (``over``); empty if
+    unknown."""
     vision: bool = False
     tools: bool = True
     reasoning: bool = False

@@ -421,7 +421,11 @@ def _expected_form(form: ServerForm, route: Route) -> ServerForm:
 
 
 def _shaped_route(route: Route, form: ServerForm) -> Route:
-    """Return the route with the limits and the format that the server accepts."""
+    """Return the route adapted to what the server accepts.
+
+    The form sets the format of requests, whether cache marks are sent, the maximum length of an
+    answer, and whether the server marks the end of an answer.
+    """
     info = route.info
     if not form.cache_marks:
         info = replace(info, cache_marks=False)

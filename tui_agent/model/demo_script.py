@@ -58,7 +58,7 @@ class Branch(_Data):
     """A condition on the results of a step's tool calls, and the step that follows if it is met."""
 
     result: Literal["denied"] | None = None
-    """If this is ``denied``, the user must have denied one of the calls. If it is None, there is no
+    """If this is ``denied``, one of the calls must have been denied. If it is None, there is no
     such condition."""
     contains: str | None = None
     """Text that the results of the step's tool calls must contain for the condition to be met."""

@@ -91,7 +91,8 @@ class ErrorBody:
     def judged(self) -> str:
         """The message, place and codes in one text.
 
-        ``refusals`` searches this text for the name of the request part that the provider refused.
+        ``refusals`` and ``forms`` search this text for the part of the request that the provider
+        refused.
         """
         return " ".join(filter(None, (self.words, self.place, *self.codes)))
 

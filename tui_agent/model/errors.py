@@ -363,7 +363,7 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
 
 
 def _kind_by_code(body: ErrorBody, status: int | None) -> ErrorKind | None:
-    """Return the kind of error that the provider's codes state; None if they state none."""
+    """Return the kind of error by the provider's codes; None if they don't decide it."""
     codes = set(body.codes)
     if codes & _UNUSABLE_SAMPLE:
         return ErrorKind.OVERLOADED

@@ -602,7 +602,7 @@ def _plain_property(value: object) -> dict[str, Any]:
 
 
 def _reasoning_out(refused: Refused) -> Shape | None:
-    """Return the request's shape (form) after reasoning was refused; None if no form is left.
+    """Return the shape after reasoning was refused; None if it is neither sent nor requested.
 
     If the request had reasoning of earlier answers, such reasoning is no longer sent, either never
     again (if the server doesn't know the field) or only not in this request. If the request had

@@ -38,8 +38,8 @@ class LearntModels(BaseModel):
     window was learnt. If the catalog's window has changed since then, the learnt window is
     ignored."""
     forms: dict[str, ServerForm] = Field(default_factory=dict)
-    """The forms of requests that servers accept. Only forms that differ from the default are
-    stored."""
+    """The forms of requests that servers accept, where they differ from the default, or did so
+    earlier."""
     alternating: tuple[str, ...] = Field(default=(), exclude=True)
     """Models whose servers need alternating roles. Only files written by older versions have this
     field."""

@@ -18,7 +18,8 @@ WARN_FROM = 0.8
 """The user is warned when this share of a usage limit, or more, is used. 1 is the whole limit."""
 
 _STEPS = (1.0, 0.95, WARN_FROM)
-"""Shares of a usage limit. When the used share reaches one of them, the user sees a notice."""
+"""Shares of a usage limit, highest first. When the used share reaches one of them, the user sees a
+notice."""
 
 _MOST = 10.0
 """Largest plausible value for the used share of a usage limit; larger values are ignored."""

@@ -7,7 +7,10 @@ LOG_LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return the text with ``secrets``, and all else that looks like a secret, replaced."""
+    """Return the text with a placeholder in place of each secret.
+
+    These are ``secrets``, and all else that looks like a secret.
+    """
     # Compiling the detector's patterns would delay the program's start.
     from tui_agent.secret_detector import remove_known, remove_secrets
 

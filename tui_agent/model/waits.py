@@ -144,10 +144,10 @@ def retry_delay(
     """Return how many seconds to wait after the failed attempt number ``attempt`` (1 is the first).
 
     The result is None if the request must not be repeated, because no attempts are left, the error
-    isn't in ``RETRIED``, or the provider asks for more than ``max_retry_after`` seconds. If the
-    provider asks for a wait, some jitter is added to it. Otherwise the wait is exponential backoff
-    with full jitter, so that programs that failed together don't retry together. ``random`` returns
-    numbers from 0 to 1.
+    isn't in ``RETRIED``, or the provider asks for more than ``max_retry_after`` seconds. A wait
+    that the provider asks for is never shortened, but some jitter is added to it. Otherwise the
+    wait is exponential backoff with full jitter, so that programs that failed together don't retry
+    together. ``random`` returns numbers from 0 to 1.
     """
     if attempt >= settings.attempts or error.kind not in RETRIED:
         return None
