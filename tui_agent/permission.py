@@ -77,7 +77,7 @@ class PermissionNeed:
     secret: bool = False
     """Whether the file contains a secret, although its name doesn't suggest that."""
     harmless: bool = False
-    """Whether the command is known not to change anything. Every mode allows such a command, unless
+    """Whether the command is known to do nothing but read. Every mode allows such a command, unless
     a rule denies it or asks the user."""
     unclear: str = ""
     """Why it can't be known what the command does; "" if it can. If this is set, only the rule
@@ -86,8 +86,8 @@ class PermissionNeed:
     """Pattern of the permission rule that is created if the user answers "always"; "" for the
     permission's usual pattern."""
     exceeds: str = ""
-    """Pattern of a rule that would match the command if the rule covered one more of the command's
-    options; "" if there is none."""
+    """Pattern of a rule that matches the command's text, but doesn't cover one of the command's
+    options, so that the rule doesn't allow the command; "" if there is no such rule."""
     aliases: tuple[str, ...] = ()
     """Other spellings of the pattern. A rule that denies one of these also denies the call."""
     leads_to: str = ""

@@ -44,7 +44,8 @@ class Series:
 class Column(NamedTuple):
     """A column that is ``cells`` wide and stands for the steps from ``first`` to before ``end``.
 
-    Its height is that of the step ``peak``. ``mark`` is the character under it, "" for none.
+    It is drawn from the values of the step ``peak``. ``mark`` is the character under it, ""
+    if there is none.
     """
 
     first: int

@@ -28,7 +28,7 @@ def fetched(source: str, name: str, base: Path) -> Iterator[Plugin]:
 
     ``source`` is the folder, relative to ``base`` or absolute, or the repository's address. A
     repository is cloned into a temporary directory, which is removed after the ``with`` block. The
-    call waits until the repository is cloned.
+    call blocks until the repository is cloned.
 
     Raises:
         PluginError: there is no such plugin, or it can't be read or cloned.

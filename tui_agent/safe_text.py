@@ -94,7 +94,7 @@ def visible(text: str, characters: re.Pattern[str] = _HIDDEN) -> str:
 
 
 def readable(text: str) -> str:
-    """Return the text with the control characters in `ACTING` replaced by visible symbols.
+    """Return the text with only the characters of `ACTING` replaced by visible symbols.
 
     Use this for whole answers and outputs. Invisible characters stay, so that emoji are drawn
     correctly.

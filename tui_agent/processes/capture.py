@@ -133,11 +133,11 @@ class Capture:
 
 
 def plain_text(raw: bytes) -> str:
-    """Return output in the form in which the model sees it: plain text without control characters.
+    """Return output in the form in which the model sees it, as plain text.
 
-    Binary parts become a note with their size; other invalid UTF-8 becomes U+FFFD, and NUL a line
-    feed. If carriage returns rewrote a line (a progress bar), only the last version of the line is
-    kept.
+    Escape sequences are removed, and control characters except tab and line feed. Binary parts
+    become a note with their size; other invalid UTF-8 becomes U+FFFD, and NUL a line feed. If
+    carriage returns rewrote a line (a progress bar), only the last version of the line is kept.
     """
     # In text, NUL characters separate names.
     text = (

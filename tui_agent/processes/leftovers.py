@@ -135,7 +135,7 @@ class Leftovers:
 
 
 async def left_behind(leader: int, mark: str) -> Leftovers:
-    """Return the processes that a command left running, if any.
+    """Return the processes that a command left running, possibly none.
 
     Call it after the command's own process, ``leader``, has ended. ``mark`` is the command's id.
     Takes about a millisecond if there are none.

@@ -365,7 +365,7 @@ def start(
     pause: float | None = None,
     stdin: IO[bytes] | int = subprocess.DEVNULL,
 ) -> StartedCommand:
-    """Start a command. Call this method on the event loop's thread.
+    """Start a command. Call this function on the event loop's thread.
 
     Nothing is awaited, so a cancelled caller can't leave a half-started command.
 

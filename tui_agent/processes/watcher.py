@@ -24,7 +24,7 @@ _POLL = 0.02
 
 @frozen
 class WatchedCommand:
-    """A command whose processes the watcher must end when the program ends.
+    """A command whose processes have to be ended, by the program itself or by the watcher.
 
     ``leader`` is the id of its own process, which leads its session; 0 before the start. ``left``
     is None while the command runs, later the processes that it left running, with their start

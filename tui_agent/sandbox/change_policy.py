@@ -335,7 +335,7 @@ class DirectChanges:
         return found
 
     def set_aside_dangerous(self, tracked: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Rename or remove the dangerous files that a command made without grants for them.
+        """Rename or remove dangerous files and directories that a command made against its grants.
 
         Returns two sorted lists of paths relative to the project: those that were renamed or
         removed, and dangerous new ones that stay. Entries stay only if the command may change

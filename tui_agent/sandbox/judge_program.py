@@ -207,7 +207,7 @@ class Judge:
         return {"linked": sorted(map(str, found.linked))}
 
     def tidy(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Rename or remove the dangerous files that a command has made since the watch began.
+        """Rename or remove the dangerous entries that a command has made since the watch began.
 
         ``name`` is the name in the request "watch", which is forgotten if the command has
         ``ended``. Answers with the paths that were renamed or removed (``aside``), and with

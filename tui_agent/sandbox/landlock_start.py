@@ -1,4 +1,4 @@
-"""The program that runs a command, as a separate process, under Landlock and a call filter.
+"""The program that runs a command, in separate processes, under Landlock and a system call filter.
 
 Landlock doesn't cover permissions and times of files: a command that may only read a file could
 still make it writable for everybody. So the filter makes the system calls that change permissions

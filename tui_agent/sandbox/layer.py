@@ -64,7 +64,7 @@ Stamp = tuple[int, ...]
 """Values from a file's status that change if the file is changed or the directory recreated."""
 
 Made = Mapping[str, Mapping[str, Stamp]]
-"""The files in a copy of the project when a command began, by directory and by name.
+"""The entries of a copy of the project when a command began, by directory and by name.
 
 The directory is a relative path that ends with a slash, "" for the top.
 """
@@ -253,7 +253,7 @@ class _Place:
 
     @property
     def before(self) -> Mapping[str, Stamp]:
-        """The files in this directory of the copy when the command began; empty for an overlay."""
+        """The entries of this directory of the copy when the command began; {} for an overlay."""
         if self.made is None or self.opaque:
             return {}
         return self.made.get(self.prefix, {})
@@ -355,7 +355,7 @@ def _is_made_again(path: str, name: str, is_ignored: IsIgnored) -> bool:
 
 
 def _whole(top: int, path: str) -> Iterator[LayerChange]:
-    """Yield a new directory as one change, then those files in it that are judged separately.
+    """Yield a new directory as one change, then the entries in it that are judged separately.
 
     ``top`` is the directory's descriptor. Also removes the setuid and setgid bits of the directory
     and its subdirectories, and gives the owner access to the subdirectories.
@@ -605,7 +605,7 @@ def publish(layer: Layer, changes: Sequence[LayerChange]) -> None:
 
 
 def discard(layer: Layer, changes: Sequence[LayerChange]) -> None:
-    """Remove files from the layer, so that they aren't kept together with their directory."""
+    """Remove entries from the layer, so that they aren't kept together with their directory."""
     with opened(layer) as (_root, upper):
         for change in changes:
             with parent_beneath(upper, change.path) as (here, name):

@@ -264,8 +264,8 @@ class Layout:
 class CopyOrigin:
     """The ``project`` of which the directory of a sandbox is a copy.
 
-    ``shared`` lists the paths outside the copy that its files lead to, as
-    pairs of the path in the copy and the real path.
+    ``shared`` lists the paths outside the copy that the copy reads, each as a pair of the path that
+    the copy uses and the real path.
     """
 
     project: Path

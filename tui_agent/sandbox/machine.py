@@ -315,7 +315,7 @@ def _is_broad(place: Path, home: Path) -> bool:
 
 @lru_cache(maxsize=1)
 def _unreadable(places: tuple[str, ...]) -> tuple[Path, ...]:
-    """Return the files in some directories that this user can read but others can't.
+    """Return the files and directories in ``places`` that this user can read but others can't.
 
     Subdirectories are searched only in ``/etc``.
     """

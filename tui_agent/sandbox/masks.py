@@ -31,7 +31,7 @@ _SHORT_MARK = "mk"
 _UNCOMPRESSED = ("Accept-Encoding", ":", " identity")
 
 Field = tuple[str, str, str]
-"""Matches a header field of a request: its name, a colon, and the value with its leading space."""
+"""A header field of a request: its name, a colon, and the value with its leading space."""
 
 
 @frozen

@@ -357,7 +357,7 @@ class Proxy:
 
         Raises:
             OSError: the command doesn't trust the proxy's certificate (``gateway`` records that),
-            or the host has no trusted certificate (the command is sent status 502).
+                or the host has no trusted certificate (the command is sent status 502).
         """
         context = await asyncio.to_thread(self._authority.context, host)
         trusted = await asyncio.to_thread(self._tls)
@@ -482,7 +482,7 @@ async def _respond(writer: asyncio.StreamWriter, status: str, text: str) -> None
 
 
 async def pass_both_ways(near: Stream, far: Stream, change: Change | None = None) -> None:
-    """Pass bytes on in both directions until the server ends the connection.
+    """Pass bytes on in both directions until the server, ``far``, ends the connection.
 
     ``change`` alters the bytes that come from the server.
     """

@@ -167,7 +167,7 @@ class _Conflicts:
         return any(self._differs(inner, state) for inner, state in below)
 
     def _differs(self, path: str, state: os.stat_result) -> bool:
-        """Return True if a file of the project has changed since it was copied.
+        """Return True if a file or directory of the project has changed since it was copied.
 
         False in directories that are never copied.
         """

@@ -91,7 +91,10 @@ PRODUCT_MAGIC = (
 """The bytes at the beginning of the files that compilers and linkers make."""
 
 _PACKAGES = frozenset({"node_modules", ".venv", "venv", "site-packages", ".tox", ".nox"})
-"""Names of directories with installed packages. No special sandbox rules apply in them."""
+"""Names of directories with installed packages.
+
+Repositories, settings and hooks in them aren't special paths; files with secrets are.
+"""
 
 _IGNORE_FILES = frozenset({".gitignore", ".ignore"})
 CACHE_DIRECTORIES = listed(
@@ -164,7 +167,7 @@ class ProjectScan:
     left_out: list[str] = field(default_factory=list, repr=False)
     """Directories that weren't scanned, because they are nested too deeply or time ran out."""
     is_whole: bool = True
-    """Whether all directories were scanned before the time ran out."""
+    """False if the time ran out before all directories were scanned."""
 
     @property
     def kept_outputs(self) -> list[Path]:
@@ -219,7 +222,10 @@ def walk_project(root: Path, may_continue: MayContinue) -> ProjectScan:
 
 @dataclass
 class DangerousEntries:
-    """The dangerous files in directories that a command changes directly. Paths are absolute."""
+    """The dangerous files and directories in directories that a command changes directly.
+
+    Paths are absolute.
+    """
 
     linked: set[Path] = field(default_factory=set)
     """Scanned directories that contain a file with a hard link outside the scanned directories."""

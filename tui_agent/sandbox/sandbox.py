@@ -331,8 +331,8 @@ class Sandbox:
         """Return a sandbox with the same settings for ``root``, a copy of ``project``.
 
         Its caches are in the directory ``{root}.caches``. In bubblewrap, commands see the copy at
-        the project's path. ``shared`` lists the paths outside the copy that its files lead to, as
-        pairs of the path in the copy and the real path.
+        the project's path. ``shared`` lists the paths outside the copy that the copy reads, each as
+        a pair of the path that the copy uses and the real path.
         """
         if self._cache is None:
             cache = None

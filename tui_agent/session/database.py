@@ -268,7 +268,9 @@ class Database:
 
     @contextlib.contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """Open a write transaction for a ``with`` block; roll it back if the block raises.
+        """Open a write transaction for a ``with`` block.
+
+        It is committed at the end of the block, and rolled back if the block raises.
 
         Raises:
             StoreError: the file can't be written, or SQLite reported an error; nothing was stored.

@@ -54,10 +54,10 @@ def clear(connection: sqlite3.Connection, session: int, writer: str) -> bool:
 
 
 def load(connection: sqlite3.Connection, session: int) -> list[tuple[str, int | None, DraftText]]:
-    """Return, for each draft, its writer, the id of the entry before the answer, and the draft.
+    """Return each draft of a session, with its writer and the id of the entry before the answer.
 
-    The oldest draft comes first. The id is None if the answer is the session's first entry. A
-    damaged draft is returned as an empty one.
+    Each item is (writer, id, draft). The oldest draft comes first. The id is None if the answer is
+    the session's first entry. A damaged draft is returned as an empty one.
     """
     rows = connection.execute(
         "SELECT writer, leaf, body FROM drafts WHERE session = ? ORDER BY updated_at, writer",

@@ -115,7 +115,7 @@ def _call(call: RequestToolCall) -> dict[str, Any]:
 
 
 class OllamaReader(Reader):
-    """Reads Ollama's answers: JSON lines, each of which contains whole tool calls."""
+    """Reads Ollama's answers: JSON lines, which never split a tool call."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)
