@@ -70,8 +70,8 @@ _UNMISTAKABLE: Final = LazyPattern(
 _OTHER_KEY: Final = LazyPattern(r"\x1b\[27;([0-9]+);([0-9]+)~|\x1b\[([0-9]+);([0-9]+)u")
 """Matches a key pressed with modifiers, as encoded by tmux and by xterm's modifyOtherKeys."""
 _SHIFT_F3: Final = "\x1b[1;2R"
-"""The sequence that xterm and tmux send for Shift+F3. A terminal reports a cursor at row 1, column
-2 with the same sequence, but the program never asks for such a report."""
+"""The sequence that xterm and tmux send for Shift with the third function key. A terminal reports a
+cursor at row 1, column 2 with the same sequence, but the program never asks for such a report."""
 _BACKGROUND: Final = LazyPattern(
     r"(?:\x1b\]|\x9d)11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})[^\x07\x1b]{0,8}(?:\x07|\x1b\\|\x9c)"
 )
