@@ -82,6 +82,7 @@ async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(
         assert "ask secrets: .env, keys, credentials even where reading is allowed" in shown
         assert "allow any command in the sandbox, by mode" in shown
         assert "docs/permissions.md" in screen_text(stage)
+        assert "type to narrow" not in screen_text(stage), "everything is shown"
         await press(pilot, *"command", "enter")
         assert "in the sandbox, by mode" in screen_text(stage)
         assert "git commit *" not in screen_text(stage)

@@ -85,7 +85,7 @@ class PermissionsScreen(PickerScreen[None]):
                 self.styled(when, "faint"),
             )
             rows.append(Option(Content.assemble(*parts), id=f"words-{subject}"))
-        self.show(rows, count=len(rows), at=at)
+        self.show(rows, count=sum(not row.disabled for row in rows), at=at)
 
     def action_undo(self) -> None:
         if not self._removed:

@@ -176,7 +176,7 @@ class PickerScreen(FramedPage[ResultT], Generic[ResultT]):
         shown = list(islice(rows, MAX_ROWS))
         left = count - sum(not row.disabled for row in shown)
         self.listing.set_options(shown)
-        if left > 0:
+        if len(shown) == MAX_ROWS and left:
             more = self.styled(f"{left} more: type to narrow", "faint")
             self.listing.add_option(Option(more, disabled=True))
         self.listing.display = bool(shown)
