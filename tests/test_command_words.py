@@ -60,6 +60,13 @@ def test_countless_and_endless_lists_take_no_time() -> None:
         assert len(words_of(f"cat {word}", {})) < 5_000
 
 
+@pytest.mark.parametrize("piece", ["echo ${x:-y ", "${a:-", "${a", "${aaaa", "$a$", "${a%% "])
+def test_variables_without_an_end_take_no_time(piece: str) -> None:
+    assert len(words_of(piece * (19_000 // len(piece)), {})) < 100, (
+        "it ends, in far less than a second"
+    )
+
+
 @pytest.mark.parametrize(
     ("command", "moved"),
     [
@@ -71,6 +78,8 @@ def test_countless_and_endless_lists_take_no_time() -> None:
         ("env --chdir a ls", ["a"]),
         ("git -C $D log", ["d"]),
         ("cat a b", []),
+        ("cd -P -- a && cat b", ["a"]),
+        ("# it's here\ncd a && cat b", ["a"]),
     ],
 )
 def test_directories_that_a_command_moves_to(command: str, moved: list[str]) -> None:

@@ -166,6 +166,22 @@ def test_each_mistake_is_told_in_a_line_of_its_own_with_its_source(tmp_path: Pat
     assert lines[2].startswith("the environment: ")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[[providers.openai]]\napi_key = "sk-SECRET"\n',
+        '[providers]\nopenai = "sk-SECRET"\n',
+        '[mcp.gh]\nenv = {GH_TOKEN = "sk-SECRET"}\n',
+        '[mcp.gh]\ncommand = "x"\nenv.OPENAI_API_KEY = ["sk-SECRET"]\n',
+        '[[websearch]]\napi_key = "sk-SECRET"\n',
+    ],
+)
+def test_a_mistake_shows_no_secret(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        load_config(write(tmp_path, text), {})
+    assert "SECRET" not in str(raised.value)
+
+
 def test_of_many_mistakes_the_first_are_told(tmp_path: Path) -> None:
     wrong = "".join(f'[models."a/{at}"]\nwire = "smoke"\n' for at in range(MAX_TOLD + 3))
     with pytest.raises(ConfigError) as raised:

@@ -21,7 +21,8 @@ _MAX_LENGTH = 4096
 
 _WORD = LazyPattern(r"[^\s'\"=;|&<>()$`]+")
 _VARIABLE = LazyPattern(
-    r"\$(?:(?P<plain>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)(?::?-(?P<default>[^}]*))?[^}]*\})"
+    r"\$(?:(?P<plain>[A-Za-z_]\w*+)"
+    r"|\{(?P<braced>[A-Za-z_]\w*+)(?::?-(?P<default>[^}]{0,400}+)|[^}]{0,400}+)\})"
 )
 _BRACES = LazyPattern(r"\{([^{}]*,[^{}]*)\}")
 _SEPARATORS = LazyPattern(r"[=@:,]")
@@ -55,7 +56,10 @@ def directories_moved_to(command: str, variables: Mapping[str, str]) -> Iterator
     before = ""
     for word in _as_a_shell(_expanded(command, variables)):
         name, equals, value = word.partition("=")
-        if _MOVES.fullmatch(before):
+        is_moved = _MOVES.fullmatch(before) is not None
+        if is_moved and word.startswith("-"):
+            continue  # a switch, such as cd -P or cd --
+        if is_moved:
             yield _at_home(word)
         elif equals and _MOVES.fullmatch(name):
             yield _at_home(value)
@@ -90,16 +94,24 @@ def _expanded(command: str, variables: Mapping[str, str]) -> str:
 def _as_a_shell(command: str) -> list[str]:
     """Return the words that a shell would find in a command line, without quotes and backslashes.
 
-    A shell refuses a line with an unclosed quote; of such a line, returns only the words before the
-    word with that quote.
+    If a quote is not closed, as an apostrophe in a comment, each line is read on its own. Of a line
+    with such a quote, returns only the words before it.
     """
+    try:
+        return list(_lexer(command))
+    except ValueError:
+        words: list[str] = []
+        for line in command.splitlines():
+            with suppress(ValueError):
+                words += _lexer(line)
+        return words
+
+
+def _lexer(command: str) -> shlex.shlex:
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     lexer.commenters = ""
-    words: list[str] = []
-    with suppress(ValueError):
-        words += lexer
-    return words
+    return lexer
 
 
 def _without_braces(word: str) -> Iterator[str]:

@@ -1037,13 +1037,23 @@ def _refusal(key: str, errors: Sequence[ErrorDetails]) -> str:
         message = "it takes " + " or ".join(dict.fromkeys(expected))
     else:
         message = first["msg"].removeprefix("Value error, ").rstrip(".")
-    if "key" in key.rsplit(".", 1)[-1]:
+    if _may_be_secret(key, first["input"]):
         shown = "…"
     else:
         shown = repr(first["input"])[:80]
     refusal = f"{key} = {shown} is not accepted: {message}."
     advice = _INSTEAD_OF_VALUES.get((key, str(first["input"])), "")
     return f"{refusal} {advice}".rstrip()
+
+
+def _may_be_secret(key: str, value: object) -> bool:
+    """Return True if a value must not be shown: a table or list, or one that may hold a secret."""
+    if isinstance(value, dict | list):
+        return True
+    names = key.casefold().split(".")
+    if names[0] in {"providers", "websearch", "mcp"}:
+        return True
+    return any(word in names[-1] for word in ("key", "token", "secret", "password"))
 
 
 def _checked(kind: Any, value: object) -> Any:

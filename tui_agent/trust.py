@@ -29,7 +29,7 @@ from tui_agent.foreign_servers import server_files, servers_in
 from tui_agent.json_text import as_dict
 from tui_agent.lazy import frozen
 from tui_agent.markdown_imports import imports_of, may_import_from_outside
-from tui_agent.path_checks import is_directory, is_file, is_inside
+from tui_agent.path_checks import is_directory, is_file, is_inside, real_path
 from tui_agent.places import (
     ACTING,
     FOLDER,
@@ -174,10 +174,20 @@ def named_files(project: Path, cwd: Path, command: str) -> Iterator[Path]:
     places = [*bases, *(folder for folder in named if is_directory(folder))]
     seen: set[Path] = set()
     for place in dict.fromkeys(places):
-        for path in (place / word for word in words):
-            if path not in seen and is_file(path) and is_inside(project, path):
+        for path in (_in_project(project, place / word) for word in words):
+            if path is not None and path not in seen and is_file(path):
                 seen.add(path)
                 yield path
+
+
+def _in_project(project: Path, path: Path) -> Path | None:
+    """Return a path as one below the project's directory; None if it leads out of the project."""
+    if not is_inside(project, path):
+        return None
+    plain = Path(os.path.normpath(path))
+    if plain.is_relative_to(project) and is_inside(project, plain):
+        return plain
+    return project / real_path(path).relative_to(real_path(project))
 
 
 class PinnedFiles:

@@ -573,6 +573,44 @@ def test_an_absolute_pattern_holds_for_files_of_the_project(permission: str) -> 
     assert list(also_relative(written, Path("/srv/other"))) == list(written)
 
 
+@pytest.mark.parametrize("pattern", ["/srv/app/*", "/srv/app/*.md", "/srv/app/**"])
+@pytest.mark.parametrize("action", [Action.ALLOW, Action.DENY])
+def test_an_absolute_pattern_is_about_nothing_outside_the_project(
+    pattern: str, action: Action
+) -> None:
+    written = rules_from_table({"*": {pattern: action.value}}, "user")
+    rules = tuple(also_relative((*DEFAULT_RULES, *written), Path("/srv/app")))
+    outside = (
+        need("edit", "/etc/hosts.md"),
+        need("read", "/home/me/.ssh/id_rsa.md"),
+        need("bash", "rm -rf x.md"),
+        need("webfetch", "https://a.org/x.md"),
+    )
+    for one in outside:
+        assert decide(one, rules) == decide(one, DEFAULT_RULES)
+    assert decide(need("edit", "docs/a.md"), rules).action is action
+
+
+def test_an_absolute_denial_of_everything_hides_the_projects_files() -> None:
+    written = rules_from_table({"read": {"/srv/app/*": "deny"}}, "user")
+    reading = rule_of_reading(tuple(also_relative(written, Path("/srv/app"))))
+    assert reading is not None
+    assert reading("src/a") == "deny"
+    assert reading("/usr/include/stdio.h") == ""
+
+
+def test_in_a_directory_that_a_command_enters_only_files_that_exist_are_meant(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "a").touch()
+    rules = rules_from_table({"read": {"plain/*": "deny"}}, "user")
+    reading = rule_of_reading(rules)
+    assert reading is not None
+    named = files_under_rules("cd plain && ls && cat a", reading, tmp_path, tmp_path)
+    assert [found.pattern for found in named] == ["plain/a"]
+
+
 def test_a_file_in_the_home_directory_that_a_command_names_is_under_its_rule(
     tmp_path: Path,
 ) -> None:
@@ -602,6 +640,8 @@ def test_a_file_in_the_home_directory_that_a_command_names_is_under_its_rule(
         "cd plain && cat a",
         "cd 'my keys'; cat 'a b'",
         "cd src && cd ../plain && cat a",
+        "cd -- plain && cat a",
+        "cat <<E\nit's\nE\ncat 'my keys/a b'",
         "docker run -v plain/a:/x image",
         "grep -fplain/a x",
     ],
@@ -610,6 +650,9 @@ def test_a_name_is_under_its_rule_however_a_shell_would_find_it(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORK", str(tmp_path))
+    for name in ("my keys/a b", "plain/a"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
     rules = rules_from_table({"read": {"my keys/a b": "deny", "plain/a": "deny"}}, "user")
     reading = rule_of_reading(rules)
     assert reading is not None

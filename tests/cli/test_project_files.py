@@ -250,6 +250,16 @@ def test_a_file_is_found_however_a_shell_would_find_it(
     assert [path.name for path in named_files(project, project, command)]
 
 
+def test_a_file_is_named_below_the_project_by_whatever_way_it_is_reached(
+    project: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to(project)
+    for start in (tmp_path / "link", project / ".." / project.name, f"/{project}"):
+        command = f"sh {start}/{SCRIPT}"
+        assert list(named_files(project, project, command)) == [project / SCRIPT], command
+        assert PinnedFiles().problem(project, command) == ""
+
+
 def test_a_file_of_the_same_name_elsewhere_is_not_taken_for_the_projects(
     project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

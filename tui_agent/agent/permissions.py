@@ -23,6 +23,7 @@ from dataclasses import replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from glob import escape as glob_escape
 from glob import has_magic
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Literal
@@ -49,9 +50,10 @@ if TYPE_CHECKING:
 Source = Literal["default", "other", "user", "project", "here", "session", "flag"]
 """Where a rule comes from, in rising precedence; ``here`` is a user's own rule for this project."""
 
-RuleSyntax = Literal["glob", "literal", "gitignore", "domain"]
+RuleSyntax = Literal["glob", "literal", "gitignore", "domain", "project"]
 """How a rule's pattern is read: as a glob, literally, as a line of a ``.gitignore`` in the
-project's root (``//`` begins an absolute path), or as a glob for the host of an address."""
+project's root (``//`` begins an absolute path), as a glob for the host of an address, or as a glob
+that matches only files of the project that are read or edited."""
 
 STORED: dict[Source, str] = {
     "default": "built in",
@@ -208,9 +210,12 @@ class Rule:
         return any(self._fits(need.pattern, pattern, need) for pattern in self.unless)
 
     def _fits(self, text: str, pattern: str, need: PermissionNeed) -> bool:
-        if pattern == "*" and self.syntax != "literal":
+        if pattern == "*" and self.syntax not in {"literal", "project"}:
             return True
         match self.syntax:
+            case "project":
+                is_about_file = need.permission in {Permission.READ, Permission.EDIT}
+                return is_about_file and not text.startswith("/") and fnmatchcase(text, pattern)
             case "literal":
                 return text == pattern
             case "gitignore":
@@ -360,18 +365,24 @@ def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
 
 
 def also_relative(rules: Iterable[Rule], project: Path) -> Iterator[Rule]:
-    """Yield the rules, and a copy of each rule that names a project file by its absolute path.
+    """Yield the rules, and a copy of each rule that names project files by their absolute path.
 
     In the copy, the path is relative to the project, because needs name the project's files this
-    way.
+    way. The copy matches nothing else, not even if its path is ``*``.
     """
     start = f"{project.as_posix()}/"
     for rule in rules:
         yield rule
         pattern = os.path.expanduser(rule.pattern)  # noqa: PTH111 - a pattern, not a path
         is_about_files = rule.covers(Permission.READ) or rule.covers(Permission.EDIT)
-        if is_about_files and rule.syntax != "gitignore" and pattern.startswith(start):
-            yield replace(rule, pattern=pattern.removeprefix(start))
+        if is_about_files and rule.syntax in {"glob", "literal"} and pattern.startswith(start):
+            inside = pattern.removeprefix(start)
+            if rule.syntax == "literal":
+                inside = glob_escape(inside)
+            if inside == "*":
+                inside = "**"  # what has the pattern "*" counts as a rule for everything
+            unless = tuple(spared.removeprefix(start) for spared in rule.unless)
+            yield replace(rule, pattern=inside, unless=unless, syntax="project")
 
 
 def _winner(verdicts: Mapping[Source, Rule]) -> Rule | None:
@@ -413,7 +424,9 @@ def files_under_rules(
     for folder in folders:
         for word in words:
             path = Path(os.path.normpath(folder / word))
-            named[rule_path(path, project)] = path
+            # In a directory to which the command moves, only what exists can be meant.
+            if folder is cwd or is_file(path):
+                named[rule_path(path, project)] = path
     for name, path in named.items():
         said = reading(name)
         if said == Action.DENY or (said == Action.ASK and is_file(path)):

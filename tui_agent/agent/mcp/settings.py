@@ -348,7 +348,7 @@ class ConnectionContext:
         """
         name = portable_name("", server).strip("_")
         if name != server:
-            name += f"-{hashlib.sha256(server.encode()).hexdigest()[:8]}"
+            name += f"-{hashlib.sha256(server.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
         return self.log_dir / f"mcp-{name}.log"
 
 
