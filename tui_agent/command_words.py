@@ -5,14 +5,15 @@ variables, braces and ``~`` replaced. Parts of a word count as words, too, such 
 ``--file=PATH`` or ``HOST:PATH``. A name that a command puts together in another way is not found.
 """
 
-import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
 
 from tui_agent.lazy import LazyPattern
+from tui_agent.path_checks import with_home
 
 _MAX_EXPANDED = 64
 """Maximum number of words that the braces in one word expand to. Further words are ignored."""
@@ -60,9 +61,9 @@ def directories_moved_to(command: str, variables: Mapping[str, str]) -> Iterator
         if is_moved and word.startswith("-"):
             continue  # a switch, such as cd -P or cd --
         if is_moved:
-            yield _at_home(word)
+            yield with_home(word)
         elif equals and _MOVES.fullmatch(name):
-            yield _at_home(value)
+            yield with_home(value)
         before = word
 
 
@@ -75,11 +76,7 @@ def parts_of(word: str) -> list[str]:
     found = [word, *_SEPARATORS.split(word)]
     if option := _JOINED_OPTION.match(word):
         found.append(word[option.end() :])
-    return [_at_home(part) for part in dict.fromkeys(found) if part]
-
-
-def _at_home(text: str) -> str:
-    return os.path.expanduser(text)  # noqa: PTH111 - the rest of the text stays as it is
+    return [with_home(part) for part in dict.fromkeys(found) if part]
 
 
 def _expanded(command: str, variables: Mapping[str, str]) -> str:
@@ -91,20 +88,21 @@ def _expanded(command: str, variables: Mapping[str, str]) -> str:
     return _VARIABLE.sub(value_of, command)
 
 
-def _as_a_shell(command: str) -> list[str]:
+@lru_cache(maxsize=1)
+def _as_a_shell(command: str) -> tuple[str, ...]:
     """Return the words that a shell would find in a command line, without quotes and backslashes.
 
     If a quote is not closed, as an apostrophe in a comment, each line is read on its own. Of a line
     with such a quote, returns only the words before it.
     """
     try:
-        return list(_lexer(command))
+        return tuple(_lexer(command))
     except ValueError:
         words: list[str] = []
         for line in command.splitlines():
             with suppress(ValueError):
                 words += _lexer(line)
-        return words
+        return tuple(words)
 
 
 def _lexer(command: str) -> shlex.shlex:

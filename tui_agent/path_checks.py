@@ -25,12 +25,20 @@ def is_there(path: str | os.PathLike[str]) -> bool:
     return os.path.exists(path)  # noqa: PTH110 - pathlib's may raise
 
 
+def with_home(text: str) -> str:
+    """Return a text with ``~`` or ``~name`` at its start replaced, if that user exists.
+
+    Otherwise, and in the rest of the text, nothing changes.
+    """
+    return os.path.expanduser(text)  # noqa: PTH111 - pathlib's may raise, and changes the rest
+
+
 def at_home(text: str) -> Path:
     """Return a text as a path, with ``~`` or ``~name`` at its beginning replaced.
 
     It is not replaced if there is no such user.
     """
-    return Path(os.path.expanduser(text))  # noqa: PTH111 - pathlib's may raise
+    return Path(with_home(text))
 
 
 def is_inside(project: Path, path: str | os.PathLike[str]) -> bool:

@@ -174,8 +174,11 @@ def named_files(project: Path, cwd: Path, command: str) -> Iterator[Path]:
     places = [*bases, *(folder for folder in named if is_directory(folder))]
     seen: set[Path] = set()
     for place in dict.fromkeys(places):
-        for path in (_in_project(project, place / word) for word in words):
-            if path is not None and path not in seen and is_file(path):
+        for word in words:
+            if not is_file(place / word):
+                continue
+            path = _in_project(project, place / word)
+            if path is not None and path not in seen:
                 seen.add(path)
                 yield path
 

@@ -33,7 +33,7 @@ from tui_agent.agent.mcp.records import SERVER_PREFIX, pattern_of_tools
 from tui_agent.command_words import directories_moved_to, words_of
 from tui_agent.files.sensitive import has_steering_part, is_sensitive
 from tui_agent.lazy import LazyPattern, frozen
-from tui_agent.path_checks import is_file
+from tui_agent.path_checks import is_file, with_home
 from tui_agent.permission import (
     CHANGES_A_FILE,
     HOLDS_SECRETS,
@@ -235,7 +235,7 @@ class Rule:
 
 def _fits_glob(text: str, pattern: str, permission: Permission) -> bool:
     if permission in _OF_PATHS:
-        pattern = os.path.expanduser(pattern)  # noqa: PTH111 - a pattern, not a path
+        pattern = with_home(pattern)
     if permission is Permission.EXTERNAL_DIRECTORY:
         directory = pattern.rstrip("*").rstrip("/")
         return fnmatchcase(text, pattern) or fnmatchcase(text, directory)
@@ -373,7 +373,7 @@ def also_relative(rules: Iterable[Rule], project: Path) -> Iterator[Rule]:
     start = f"{project.as_posix()}/"
     for rule in rules:
         yield rule
-        pattern = os.path.expanduser(rule.pattern)  # noqa: PTH111 - a pattern, not a path
+        pattern = with_home(rule.pattern)
         is_about_files = rule.covers(Permission.READ) or rule.covers(Permission.EDIT)
         if is_about_files and rule.syntax in {"glob", "literal"} and pattern.startswith(start):
             inside = pattern.removeprefix(start)

@@ -19,7 +19,7 @@ from tui_agent.command_words import parts_of
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import LazyPattern
-from tui_agent.path_checks import is_directory
+from tui_agent.path_checks import is_directory, with_home
 from tui_agent.permission import Change, Permission, PermissionNeed, rule_path
 from tui_agent.shell.families import escaped, family, run_by
 from tui_agent.shell.grammar import TABLE, is_free
@@ -128,7 +128,7 @@ def _folders(script: ParsedLine, command: str, folder: Path) -> tuple[Path, ...]
         starts = found
         if len(found) > _MAX_FOLDERS:
             starts = found[-1:]
-        reached = [Path(os.path.realpath(start / _home(target))) for start in starts]
+        reached = [Path(os.path.realpath(start / with_home(target))) for start in starts]
         found = [*(place for place in found if place not in reached), *dict.fromkeys(reached)]
     is_left = _MOVED_FIRST.match(command) and not _NOT_A_CHAIN.search(command)
     if is_left and moves == 1:
@@ -242,7 +242,7 @@ class _CommandAnalyzer:
             yield from self._places((target,))
         elif value not in HARMLESS_DEVICES:
             if target.tilde:
-                value = _home(value)
+                value = with_home(value)
             yield from self._written(value, written)
 
     def _written(self, text: str, written: str) -> Iterator[PermissionNeed]:
@@ -453,7 +453,7 @@ def _path_texts(word: Word) -> list[str]:
     if text is None:
         text = _in_home(word) or word.start
     if word.tilde:
-        text = _home(text)
+        text = with_home(text)
     return parts_of(text)
 
 
@@ -465,10 +465,4 @@ def _in_home(word: Word) -> str:
     found = _IN_HOME.fullmatch(word.source)
     if found is None:
         return ""
-    return _home(f"~{found[1]}")
-
-
-def _home(text: str) -> str:
-    if text.startswith("~"):
-        return os.path.expanduser(text)  # noqa: PTH111 - as the shell does
-    return text
+    return with_home(f"~{found[1]}")
