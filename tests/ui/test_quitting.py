@@ -8,6 +8,8 @@ import pytest
 from textual import events
 from textual.app import App
 
+from tests.support.real_stage import real_stage
+from tests.support.scripted_client import Reply
 from tests.support.ui_app import (
     NOW,
     Stage,
@@ -20,6 +22,8 @@ from tests.support.ui_app import (
     write,
 )
 from tui_agent.agent.events import MessageRefused, RunEnded, RunStarted
+from tui_agent.app.commands import command_table
+from tui_agent.app.frontend import Choice, Output
 from tui_agent.app.services import OpenHow
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
@@ -172,3 +176,42 @@ async def test_a_key_that_comes_when_the_screens_are_gone_is_no_error() -> None:
     before = asyncio.all_tasks()
     assert order.enqueue(events.Key("enter", None))
     await asyncio.gather(*(asyncio.all_tasks() - before))
+
+
+@pytest.mark.daily(1)
+@pytest.mark.parametrize("turns", [0, 1, 2, 5, 20])
+@pytest.mark.parametrize("name", sorted(command.name for command in command_table()))
+async def test_a_command_may_be_at_any_point_when_the_program_ends(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, turns: int
+) -> None:
+    stage = real_stage(tmp_path, [Reply("Well.")] * 9)
+    async with stage.run(after=["go"]):
+        stage.main.controller.begin(name)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+    assert not [found for found in caplog.records if found.levelno >= logging.ERROR]
+
+
+@pytest.mark.parametrize("way", ["say", "warn", "announce", "show", "ask", "ask on a page"])
+async def test_what_a_command_says_when_the_screen_is_gone_is_no_error(
+    stage: Stage, caplog: pytest.LogCaptureFixture, way: str
+) -> None:
+    is_gone = asyncio.Event()
+
+    async def say() -> None:
+        await is_gone.wait()
+        match way:
+            case "show":
+                stage.main.show(Output("A text", "text"))
+            case "ask" | "ask on a page":
+                answers = [("y", "yes")]
+                await stage.main.ask(Choice("Go on?", answers, inline=way == "ask"))
+            case _:
+                getattr(stage.main, way)("Done.")
+
+    async with stage.run():
+        saying = stage.main.controller.soon(say())
+    is_gone.set()
+    await asyncio.wait_for(saying, 60)
+    assert stage.defects == []
+    assert not caplog.records

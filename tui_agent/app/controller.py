@@ -44,7 +44,7 @@ from tui_agent.app.intent import (
 from tui_agent.app.pasted_images import PastedImages
 from tui_agent.app.run_state import RunState
 from tui_agent.app.services import OpenHow, OpenRequest
-from tui_agent.errors import CommandError, report
+from tui_agent.errors import CommandError, log, report
 from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
@@ -230,11 +230,14 @@ class Controller:
         """Await ``work`` and return its result; if it raises an error, log and show the error.
 
         Returns None in that case. The error is shown on the page that covers the conversation, if
-        there is one.
+        there is one. It is only logged if the program is ending and nothing can be shown any more.
         """
         try:
             return await work
         except Exception as error:  # noqa: BLE001 - the outermost handler: every error becomes a message
+            if self.frontend.is_closed:
+                log.info("Error after the end of the program: %s: %s", type(error).__name__, error)
+                return None
             problem = report(error)
             severity: Severity = "warning" if problem.expected else "error"
             self.frontend.announce(problem.sentence, severity)

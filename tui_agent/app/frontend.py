@@ -478,6 +478,14 @@ class Frontend:
     keymap: Mapping[str, str] = MappingProxyType({})
     """Keys that the user has set for commands, by command name."""
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the program is ending, so that nothing can be shown or asked any more.
+
+        By default, False.
+        """
+        return False
+
     def command_begins(self) -> None:
         """Called when the user gives a command; does nothing by default."""
 

@@ -128,7 +128,8 @@ class ErrorBoundary(App[Result]):
         the error and returns False.
         """
         is_there = _page_of(node) in self.screen_stack and not getattr(node, "_pruning", False)
-        if self.return_code is not None or (node is not self and not is_there):
+        is_ending = self.return_code is not None or not self.is_running
+        if is_ending or (node is not self and not is_there):
             log.info("Error after the page was closed: %s: %s", type(error).__name__, error)
             return False
         problem = report(error)

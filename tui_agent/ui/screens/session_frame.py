@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual import events, getters, work
+from textual import events, work
 from textual.app import ComposeResult
 from textual.geometry import Region, Size
 from textual.strip import Strip
@@ -59,14 +59,6 @@ class SessionFrame(BoundedScreen[None], Frontend):
         (40, "-huge"),
     ]
 
-    header = getters.query_one(SessionHeader)
-    body = getters.query_one("#body", BackgroundContainer)
-    notice = getters.query_one(NoticeLine)
-    popup = getters.query_one(CompletionPopup)
-    prompt = getters.query_one(Prompt)
-    gauge = getters.query_one(Gauge)
-    status = getters.query_one(StatusLine)
-
     def __init__(self, on_event: Callable[[AgentEvent], None]) -> None:
         """Create the frame. ``on_event`` is called with events of the open session's agent."""
         super().__init__()
@@ -81,29 +73,37 @@ class SessionFrame(BoundedScreen[None], Frontend):
         """The object that saves the prompt's draft and the waiting messages for the next start."""
         self._was_shown = False
 
-    def compose(self) -> ComposeResult:
-        popup = CompletionPopup(
+        # The widgets are attributes, not looked up: commands may still use them while the program
+        # ends and removes them from the screen.
+        self.header = SessionHeader(short_path(Path.cwd()))
+        self.body = BackgroundContainer(id="body")
+        self.notice = NoticeLine()
+        self.popup = CompletionPopup(
             lambda: self.controller.commands,
             sources(self.controller, self._files),
             self._prompt_keys,
         )
-        yield SessionHeader(short_path(Path.cwd()))
-        with BackgroundContainer(id="body"):
-            yield NoticeLine()
-            yield popup
         self.attachments = AttachmentStrip(self.controller)
-        yield self.attachments
-        self._prompt = Prompt(popup, self._history, self.clock, self.take_back, self.key_of)
-        yield self._prompt
-        yield Gauge(self.clock)
+        self.prompt = Prompt(self.popup, self._history, self.clock, self.take_back, self.key_of)
+        self.gauge = Gauge(self.clock)
         self._user_status = UserStatusLine(
             self._state,
             lambda: self.controller.cwd,
             self._problem_of_command,
             self.warn,
         )
+        self.status = StatusLine(self.clock, self.key_of)
+
+    def compose(self) -> ComposeResult:
+        yield self.header
+        with self.body:
+            yield self.notice
+            yield self.popup
+        yield self.attachments
+        yield self.prompt
+        yield self.gauge
         yield self._user_status
-        yield StatusLine(self.clock, self.key_of)
+        yield self.status
 
     def _problem_of_command(self, cwd: Path, command: str) -> str:
         """Return why a command from the settings must not run in ``cwd``; "" if it may.
@@ -152,6 +152,10 @@ class SessionFrame(BoundedScreen[None], Frontend):
     @property
     def agent(self) -> Agent | None:
         return self.controller.agent
+
+    @property
+    def is_closed(self) -> bool:
+        return not self.app.is_running
 
     def update_node_styles(self, animate: bool = True) -> None:  # noqa: FBT001, FBT002 - as inherited
         """Restyle all widgets, except after a change of the terminal's focus, to save time."""
@@ -310,14 +314,14 @@ class SessionFrame(BoundedScreen[None], Frontend):
     def draft(self) -> str:
         # Don't query the widget tree here: when the program exits, the query would fail because the
         # widgets have been removed.
-        return self._prompt.draft
+        return self.prompt.draft
 
     @property
     def stashed(self) -> str:
-        return self._prompt.stashed
+        return self.prompt.stashed
 
     def forget_stash(self) -> None:
-        self._prompt.forget_stash()
+        self.prompt.forget_stash()
 
     def set_draft(self, text: str) -> None:
         self.prompt.replace_draft(text)
