@@ -178,9 +178,30 @@ async def test_a_key_that_comes_when_the_screens_are_gone_is_no_error() -> None:
     await asyncio.gather(*(asyncio.all_tasks() - before))
 
 
+BY_DAY = {
+    "compact",
+    "context",
+    "export",
+    "mcp",
+    "new",
+    "sessions",
+    "settings",
+    "tree",
+    "trust",
+    "undo",
+}
+"""Commands of each kind: they open a page, ask, run the agent, or only say something."""
+
+
 @pytest.mark.daily(1)
 @pytest.mark.parametrize("turns", [0, 1, 2, 5, 20])
-@pytest.mark.parametrize("name", sorted(command.name for command in command_table()))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in BY_DAY else pytest.mark.nightly)
+        for name in sorted(command.name for command in command_table())
+    ],
+)
 async def test_a_command_may_be_at_any_point_when_the_program_ends(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, turns: int
 ) -> None:

@@ -18,11 +18,13 @@ from tests.support.stores import unable_to_store
 from tui_agent.agent.events import MessageRefused, Notice, PermissionAsked, QueueChanged
 from tui_agent.agent.hooks.hooks import CommandHook, Hooks, LoadedHooks, checked
 from tui_agent.agent.hooks.payloads import (
+    AfterTree,
     BeforeCompact,
     BeforeTool,
     BeforeToolAnswer,
     BeforeTree,
     HookAnswer,
+    SessionEnd,
     SummaryAnswer,
     UserPromptAnswer,
     schemas,
@@ -378,6 +380,38 @@ async def test_the_end_of_the_program_does_not_wait_for_ever(
         await harness.agent.aclose()
     pid = int((tmp_path / "project" / "pid").read_text())
     await harness.until(lambda: not Path(f"/proc/{pid}").exists())
+
+
+async def test_hooks_in_the_background_run_in_the_order_of_their_events() -> None:
+    seen: list[str] = []
+    may_go_on = asyncio.Event()
+
+    @dataclass(frozen=True, slots=True)
+    class WaitingHook(CommandHook):
+        def handles(self, event: str, tool: str) -> bool:
+            return True
+
+        async def __call__(self, payload: Any) -> HookAnswer:
+            name = f"{payload.event} {getattr(payload, 'leaf', '')}"
+            seen.append(f"{name} begins")
+            await may_go_on.wait()
+            seen.append(f"{name} ends")
+            return HookAnswer()
+
+    settings = HookSettings(event="run_end", command="function")
+    hooks = Hooks(lambda: LoadedHooks((WaitingHook(settings, Path(), {}),)))
+    for leaf in range(3):
+        hooks.tell(AfterTree(about=hooks.about, leaf=leaf, old_leaf=None, summary=None))
+    hooks.tell(SessionEnd(about=hooks.about))
+    async with asyncio.timeout(60):
+        while "session_end  begins" not in seen:
+            await asyncio.sleep(0)
+        may_go_on.set()
+        await hooks.aclose()
+    moves = [line for line in seen if line.startswith("after_tree")]
+    assert moves == [
+        f"after_tree {leaf} {what}" for leaf in range(3) for what in ("begins", "ends")
+    ]
 
 
 async def test_a_hook_chooses_where_a_summary_ends_and_keeps_something_with_it(

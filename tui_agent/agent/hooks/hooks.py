@@ -8,6 +8,7 @@ callers act on the answers: they refuse or change the message, call, move or com
 import asyncio
 import json
 import os
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -289,6 +290,8 @@ class Hooks:
         self._ask = ask
         self._handlers: tuple[CommandHook, ...] | None = () if load is None else None
         self._telling: set[asyncio.Task[None]] = set()
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """A lock for each event: a later event waits until the hooks of the earlier one are done."""
         self._began = False
 
     def bound(
@@ -499,7 +502,10 @@ class Hooks:
     def tell(
         self, payload: AfterCompact | AfterTree | RunEnd | Notification | SubagentStart | SessionEnd
     ) -> None:
-        """Run the hooks of an event in the background and ignore their answers."""
+        """Run the hooks of an event in the background and ignore their answers.
+
+        They start when the hooks of earlier events of the same name are done.
+        """
         if self._load is not None:
             self._start_telling(self._tell(payload))
 
@@ -518,8 +524,9 @@ class Hooks:
                 await asyncio.wait(late)
 
     async def _tell(self, payload: Payload) -> None:
-        async for _asked in self._answers(payload, HookAnswer):
-            pass
+        async with self._turns[payload.event]:
+            async for _asked in self._answers(payload, HookAnswer):
+                pass
 
     # -- asking ---------------------------------------------------------------------------------------------
 
