@@ -46,6 +46,7 @@ from tui_agent.ui.driver import TerminalDriver, TerminalGone
 from tui_agent.ui.error_boundary import ErrorBoundary
 from tui_agent.ui.key_order import KeyDone, KeyOrder
 from tui_agent.ui.later import Later
+from tui_agent.ui.part_styles import PartStylesheet
 from tui_agent.ui.screens.main import MainScreen
 from tui_agent.ui.terminal_suspend import lending
 
@@ -142,6 +143,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         super().__init__(
             css_path=[style_path(name) for name in FIRST_STYLES], ansi_color=colourless
         )
+        self.stylesheet = PartStylesheet.in_place_of(self.stylesheet)
         # This filter must be the last one, so that no character that a terminal acts on is drawn.
         self._filters.append(ControlCharacterFilter())
         for theme in (WHITE_LIGHT, HIGH_CONTRAST, HIGH_CONTRAST_LIGHT):
