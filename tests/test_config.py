@@ -174,12 +174,80 @@ def test_each_mistake_is_told_in_a_line_of_its_own_with_its_source(tmp_path: Pat
         '[mcp.gh]\nenv = {GH_TOKEN = "sk-SECRET"}\n',
         '[mcp.gh]\ncommand = "x"\nenv.OPENAI_API_KEY = ["sk-SECRET"]\n',
         '[[websearch]]\napi_key = "sk-SECRET"\n',
+        '[models."a/b"]\nheaders = "Authorization: Bearer SECRET"\n',
+        'timeout = "ghp_SECRETabcdefghijklmnopqrstuvwxyz01234"\n',
     ],
 )
 def test_a_mistake_shows_no_secret(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigError) as raised:
         load_config(write(tmp_path, text), {})
     assert "SECRET" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            '[permissions]\nbash = {"rm *" = 3}\n',
+            "permissions.bash.rm * = 3 is not accepted: it takes text in quotes.",
+        ),
+        (
+            '[projects."/a"]\npermissions = {bash = {str = 3}}\n',
+            "projects./a.permissions.bash.str = 3 is not accepted: it takes text in quotes.",
+        ),
+        (
+            'sandbox = "no"\n',
+            "sandbox = 'no' is not accepted: it takes 'auto', 'off' or 'required'.",
+        ),
+        ('[[hooks]]\nevent = "run_end"\n', "hooks.0.command is missing."),
+    ],
+)
+def test_a_mistake_names_the_keys_that_are_in_the_file(
+    tmp_path: Path, text: str, line: str
+) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigError) as raised:
+        load_config(path, {})
+    assert str(raised.value) == f"{path}: {line}"
+
+
+@pytest.mark.parametrize(
+    ("users", "projects", "key"),
+    [
+        ("", "[permissions]\nbash = {a = 3}\n", "permissions.bash.a"),
+        ("", "[permissions]\nbash = 3\n", "permissions.bash"),
+        ('[mcp.a]\ncommand = "x"\n', "[mcp.b]\nsandboxed = true\n", "mcp.b"),
+        (
+            '[[hooks]]\nevent = "run_end"\ncommand = "x"\n',
+            '[[hooks]]\nevent = "run_end"\n',
+            "hooks.0.command",
+        ),
+    ],
+)
+def test_a_projects_mistake_names_the_projects_file(
+    tmp_path: Path, users: str, projects: str, key: str
+) -> None:
+    project = tmp_path / "project" / ".tui-agent" / "config.toml"
+    project.parent.mkdir(parents=True)
+    project.write_text(projects)
+    with pytest.raises(ConfigError) as raised:
+        load_config(write(tmp_path, users), {}, project=project)
+    assert str(raised.value).startswith(f"{project}: {key} ")
+
+
+def test_a_users_mistake_beside_a_projects_settings_names_the_users_file(tmp_path: Path) -> None:
+    project = tmp_path / "project" / ".tui-agent" / "config.toml"
+    project.parent.mkdir(parents=True)
+    project.write_text('[[hooks]]\nevent = "run_end"\ncommand = "x"\n')
+    path = write(tmp_path, '[[hooks]]\ncommand = "x"\n')
+    with pytest.raises(ConfigError) as raised:
+        load_config(path, {}, project=project)
+    assert str(raised.value) == f"{path}: hooks.0.event is missing."
+
+
+def test_a_number_of_tokens_is_no_secret(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="max_tokens = -3 is not accepted"):
+        load_config(write(tmp_path, "max_tokens = -3\n"), {})
 
 
 def test_of_many_mistakes_the_first_are_told(tmp_path: Path) -> None:

@@ -144,9 +144,16 @@ _EXPECTED = {
 MAX_TOLD = 8
 """Maximum number of invalid values that a single error message names."""
 
-_UNION_MEMBERS = {"bool", "str", "int", "float"}
-"""Names of types. If a value may have several types, pydantic appends one of these names to the key
-in an error."""
+_PRIVATE_TABLES = frozenset({"providers", "websearch", "mcp", "headers"})
+"""Names of tables whose texts and numbers are not shown, because a key may be in any of them, for
+example in a server's URL or arguments."""
+
+_PUBLIC_TABLES = frozenset({"keys", "permissions", "mask"})
+"""Names of tables whose values can be shown although their names may tell of a secret: the keys of
+actions, rules for files (``*.key``), and hosts that get the value of a variable."""
+
+_SECRET_WORDS = ("key", "token", "secret", "password")
+"""Parts of a setting's name that tell of a secret value. Names that end in ``tokens`` don't count."""
 
 
 class WhenGiven:
@@ -476,10 +483,14 @@ class LoadedConfig:
 
         For a table, returns where one of its values was set.
         """
-        for known, origin in self.origins.items():
-            if known == key or known.startswith(f"{key}.") or key.startswith(f"{known}."):
-                return origin
-        return "default"
+        return _origin(key, self.origins)
+
+
+def _origin(key: str, origins: Mapping[str, Origin]) -> Origin:
+    for known, origin in origins.items():
+        if known == key or known.startswith(f"{key}.") or key.startswith(f"{known}."):
+            return origin
+    return "default"
 
 
 def config_path() -> Path:
@@ -541,11 +552,12 @@ def load_config(
     known, unknown_keys = split_known(Config, merged)
     unknown = [".".join(keys) for keys in unknown_keys]
     in_file = [keys for keys in unknown_keys if ".".join(keys) not in _FORMER]
-    try:
-        config = Config.model_validate(known)
-        permissions = Config.model_validate({"permissions": rules}).permissions
-    except ValidationError as error:
-        raise ConfigError(_explain(error, path, origins, project)) from None
+    if project is not None and "hooks" in brought:
+        # The hooks of both files are merged, so errors would count them wrongly.
+        _validated({"hooks": own.get("hooks") or []}, path)
+        _validated({"hooks": brought["hooks"]}, project)
+    permissions = _validated({"permissions": rules}, project or path).permissions
+    config = _validated(known, path, origins, project)
     for keys in in_file:
         if origins.get(".".join(keys)) == "environment":
             warnings.append(_unknown_variable(keys))
@@ -733,10 +745,7 @@ def set_value(key: str, value: Any, path: Path | None = None) -> LoadedConfig:
         shared = min(len(name), len(keys))
         if value is not None and list(name[:shared]) == keys[:shared]:
             raise _no_setting(name)
-    try:
-        Config.model_validate(known)
-    except ValidationError as error:
-        raise ConfigError(_explain(error, path, {})) from None
+    _validated(known, path)
     import tomli_w
 
     write_atomically(path, tomli_w.dumps(table).encode(), mode=0o600)
@@ -884,13 +893,23 @@ def _table_model(info: FieldInfo) -> tuple[type[BaseModel] | None, bool]:
     return None, False
 
 
-def _place(error: ErrorDetails) -> tuple[int | str, ...]:
-    """Return the nested keys of an invalid value, without the type name that pydantic may add."""
-    place = error["loc"]
-    form = str(place[-1]) if place else ""
-    if len(place) > 1 and ("[" in form or form in _UNION_MEMBERS):
-        return place[:-1]
-    return place
+def _place(error: ErrorDetails, table: Table) -> tuple[int | str, ...]:
+    """Return the nested keys of an invalid value in ``table``.
+
+    If a value may have several types, pydantic adds the name of a type to the keys, such as
+    ``dict[str,str]``. These names are left out.
+    """
+    place: list[int | str] = []
+    value: Any = table
+    for key in error["loc"]:
+        is_entry = isinstance(value, dict) and key in value
+        is_item = isinstance(value, list | tuple) and isinstance(key, int)
+        if is_entry or is_item:
+            place.append(key)
+            value = value[key]
+    if error["type"] == "missing":
+        place.append(error["loc"][-1])
+    return tuple(place)
 
 
 def _expected(error: ErrorDetails) -> str:
@@ -993,34 +1012,61 @@ def _is_akin(known: str, name: str) -> bool:
     return shares or begins or SequenceMatcher(None, known, name).ratio() >= _ALIKE
 
 
-def _explain(
-    error: ValidationError, path: Path, origins: Mapping[str, Origin], project: Path | None = None
-) -> str:
-    """Return the message about invalid settings, a line for each of the first `MAX_TOLD`.
+def _validated(
+    table: Table,
+    path: Path,
+    origins: Mapping[str, Origin] | None = None,
+    project: Path | None = None,
+) -> Config:
+    """Return the configuration that a table contains.
 
-    A line names the source of the value, the key, the value, and what is accepted. If the setting
-    is an API key, its value is not shown.
+    Values whose origin is not in ``origins`` come from the file ``path``.
+
+    Raises:
+        ConfigError: a value is not accepted.
+    """
+    try:
+        return Config.model_validate(table)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, table, path, origins or {}, project)) from None
+
+
+def _explain(
+    error: ValidationError,
+    table: Table,
+    path: Path,
+    origins: Mapping[str, Origin],
+    project: Path | None,
+) -> str:
+    """Return the message about the invalid settings in ``table``.
+
+    It has a line for each of the first `MAX_TOLD`. A line names the source of the value, the key,
+    the value, and what is accepted. Values that may be secret are not shown.
     """
     by_place: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
     for one in error.errors(include_url=False):
-        by_place.setdefault(_place(one), []).append(one)
+        by_place.setdefault(_place(one, table), []).append(one)
     lines: list[str] = []
     for place, errors in by_place.items():
-        key = ".".join(map(str, place))
-        source = _source(key, path, origins, project)
-        lines.append(f"{source}: {_refusal(key, errors)}")
+        if any(len(other) > len(place) and other[: len(place)] == place for other in by_place):
+            # A value of several types has an error for each; the one inside it says most.
+            continue
+        is_missing = errors[0]["type"] == "missing"
+        keys = [str(key) for key in place]
+        given = keys[:-1] if is_missing else keys
+        source = _source(_origin(".".join(given), origins), path, project)
+        if is_missing:
+            said = f"{'.'.join(keys)} is missing."
+        else:
+            said = _refusal(keys, errors)
+        lines.append(f"{source}: {said}")
     if left := lines[MAX_TOLD:]:
         lines[MAX_TOLD:] = [f"… and {len(left)} more"]
     return "\n".join(lines)
 
 
-def _source(key: str, path: Path, origins: Mapping[str, Origin], project: Path | None) -> str:
+def _source(origin: Origin, path: Path, project: Path | None) -> str:
     """Return where a setting's value comes from, in words for an error message."""
-    origin = "file"
-    for name in origins:
-        if name == key or key.startswith(f"{name}."):
-            origin = origins[name]
-            break
     named = {
         "environment": "the environment",
         "flag": "the command line",
@@ -1029,31 +1075,56 @@ def _source(key: str, path: Path, origins: Mapping[str, Origin], project: Path |
     return named.get(origin, str(path))
 
 
-def _refusal(key: str, errors: Sequence[ErrorDetails]) -> str:
+def _refusal(keys: Sequence[str], errors: Sequence[ErrorDetails]) -> str:
     """Return the sentence about a setting's invalid value. ``errors`` are all its errors."""
-    first = errors[0]
+    # The error with the longest location is about the value itself. The others may be about a table
+    # that contains the value.
+    error = max(errors, key=lambda one: len(one["loc"]))
+    value = error["input"]
+    key = ".".join(keys)
     expected = [_expected(one) for one in errors]
     if all(expected):
         message = "it takes " + " or ".join(dict.fromkeys(expected))
     else:
-        message = first["msg"].removeprefix("Value error, ").rstrip(".")
-    if _may_be_secret(key, first["input"]):
+        message = error["msg"].removeprefix("Value error, ").rstrip(".")
+    if isinstance(value, dict | list | tuple) or may_be_secret(keys, value):
         shown = "…"
     else:
-        shown = repr(first["input"])[:80]
+        shown = repr(value)[:80]
     refusal = f"{key} = {shown} is not accepted: {message}."
-    advice = _INSTEAD_OF_VALUES.get((key, str(first["input"])), "")
+    advice = _INSTEAD_OF_VALUES.get((key, str(value)), "")
     return f"{refusal} {advice}".rstrip()
 
 
-def _may_be_secret(key: str, value: object) -> bool:
-    """Return True if a value must not be shown: a table or list, or one that may hold a secret."""
-    if isinstance(value, dict | list):
-        return True
-    names = key.casefold().split(".")
-    if names[0] in {"providers", "websearch", "mcp"}:
-        return True
-    return any(word in names[-1] for word in ("key", "token", "secret", "password"))
+def may_be_secret(keys: Sequence[str], value: object) -> bool:
+    """Return True if a value must not be shown, because it may be or contain a secret.
+
+    ``keys`` are the nested keys of the value. A table is never secret as a whole: see
+    `without_secrets`.
+    """
+    from tui_agent.secret_detector import has_secret, is_secret_in_variable, is_secret_name
+
+    if not _PRIVATE_TABLES.isdisjoint(keys) and isinstance(value, str | int | float):
+        return not isinstance(value, bool)
+    name = keys[-1]
+    is_named = is_secret_name(name) or any(word in name.casefold() for word in _SECRET_WORDS)
+    is_number_of_tokens = name.casefold().endswith("tokens")
+    if is_named and not is_number_of_tokens and _PUBLIC_TABLES.isdisjoint(keys):
+        return not isinstance(value, dict)
+    return isinstance(value, str) and (has_secret(value) or is_secret_in_variable(value))
+
+
+def without_secrets(keys: Sequence[str], value: object) -> object:
+    """Return a setting's value with every value in it that may be secret replaced by “…”."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json", exclude_none=True)
+    if isinstance(value, dict):
+        return {name: without_secrets((*keys, name), item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_secrets(keys, item) for item in value]
+    if value not in (None, "") and may_be_secret(keys, value):
+        return "…"
+    return value
 
 
 def _checked(kind: Any, value: object) -> Any:

@@ -239,7 +239,7 @@ async def test_it_is_stopped_cut_and_asked_about(tmp_path: Path, part: str) -> N
     assert question(asked) == "The model is repeating itself. Let it continue?"
     assert asked.reason.startswith("the same 74 characters")
     assert ONCE_MORE.strip() in asked.loop[0] * 2
-    assert stopped.interrupted
+    assert (stopped.interrupted, stopped.finish) == (True, "repetition")
     assert sum(len(getattr(p, "text", "")) for p in stopped.parts) < 7_000
     streamed = (
         event.text for event in harness.events if isinstance(event, AnswerDelta | ReasoningProgress)

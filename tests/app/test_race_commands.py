@@ -80,12 +80,13 @@ async def test_a_file_that_stays_is_named_by_the_page_of_a_race_that_is_over_too
     assert await do(controller, "race", "take 1")
     entry = harness.path()[-1]
     assert isinstance(entry, RaceEntry)
+    assert isinstance(controller.frontend, Told)
+    assert ", f2.txt deleted, answer.txt written. " in controller.frontend.words[-1]
     assert await do(controller, "undo")
     (project / "f2.txt").write_text("mine\n")
     assert await RaceView(controller, entry).take(2)
     assert harness.session.leaf == entry.runners[1].leaf
     assert (project / "f2.txt").read_text() == "mine\n"
-    assert isinstance(controller.frontend, Told)
     assert "f2.txt" in controller.frontend.words[-1]
     assert await do(controller, "race", "take 1"), (
         "a number means the newest race that began here, on any branch"

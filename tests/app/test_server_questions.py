@@ -85,6 +85,46 @@ async def test_going_back_keeps_what_was_answered():
     assert (room.at, guests.text, name.text) == ("q", "3", "Ann")
 
 
+async def test_going_back_selects_that_a_field_was_left_out():
+    person = UserContact("y", "Ann", "3", "\0skip", None, "\0skip", "no")
+    answer = await ask(person, FORM)
+    assert answer == Answer("accept", {"name": "Ann", "guests": 3, "late": False})
+    assert person.asked[5].at == "\0skip"
+
+
+@pytest.mark.parametrize("required", [True, False])
+async def test_an_option_may_be_the_empty_string(required):
+    options = (("", "none"), (" s", "soup"))
+    fields = [
+        FormField(name, name, kind="choice", options=options, required=required) for name in "ab"
+    ]
+    person = UserContact("y", "", None, "", " s")
+    answer = await ask(person, ServerForm("inn", "Which?", tuple(fields)))
+    assert answer == Answer("accept", {"a": "", "b": " s"})
+    assert [question.at for question in person.asked[1:]] == [None, None, "", None]
+
+
+@pytest.mark.parametrize(
+    ("default", "at"),
+    [(True, "yes"), ("true", "yes"), ("no", "no"), (False, "no"), ("maybe", None), (None, None)],
+)
+async def test_the_default_of_a_yes_or_no_field_is_selected(default, at):
+    field = FormField("late", "Late", kind="yes_no", default=default, required=True)
+    person = UserContact("y", "yes")
+    assert await ask(person, ServerForm("inn", "When?", (field,))) == Answer(
+        "accept", {"late": True}
+    )
+    assert person.asked[1].at == at
+
+
+async def test_a_field_is_titled_once():
+    options = (("r", "Red"), ("g", "Green"))
+    field = FormField("colours", "Colours", kind="choices", options=options)
+    person = UserContact("y", "r")
+    await ask(person, ServerForm("inn", "Which?", (field,)))
+    assert person.asked[1].question == "inn: Colours · Red, Green"
+
+
 async def test_a_page_is_named_with_its_address():
     person = UserContact("y")
     assert (

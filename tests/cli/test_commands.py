@@ -207,6 +207,30 @@ def test_settings_are_written_read_listed_and_removed(
     assert "null" in printed(capsys, "config", "get", "compaction.threshold")
 
 
+def test_listed_settings_contain_no_secret(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "config" / "config.toml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(
+        '[mcp.gh]\ncommand = "npx"\nargs = ["--api-key=SECRET"]\nenv = {GH_TOKEN = "SECRET"}\n'
+        '[mcp.web]\nurl = "https://example.com/mcp?key=SECRET"\n'
+        '[models."a/b"]\nheaders = {Authorization = "Bearer SECRET"}\n'
+        '[permissions]\nread = {"*.key" = "deny"}\n'
+        '[sandbox]\nmask = {GITHUB_TOKEN = ["api.github.com"]}\n'
+    )
+    for arguments in ([], ["mcp"], ["mcp.gh"], ["models"], ["mcp.gh.args"]):
+        listed = printed(capsys, "config", "get", *arguments)
+        assert "SECRET" not in listed
+    listed = printed(capsys, "config", "get")
+    assert '{"*.key": "deny"}' in listed, "a rule about secrets is none"
+    assert '{"GITHUB_TOKEN": ["api.github.com"]}' in listed
+    assert printed(capsys, "config", "get", "mcp.gh.command") == "npx\n"
+    assert "SECRET" not in printed(capsys, "config", "set", "mcp.gh.env.OTHER", "SECRET")
+    run(["doctor"])
+    assert "SECRET" not in capsys.readouterr().out
+
+
 def test_no_name_is_saved_that_can_be_no_models(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["config", "set", "model", "antropic/claude-sonnet-5"]) == 2
     assert "Did you mean anthropic/claude-sonnet-5" in capsys.readouterr().err

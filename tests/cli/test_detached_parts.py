@@ -4,6 +4,7 @@ import os
 import socket
 import sys
 import tempfile
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +26,11 @@ from tui_agent.cli.detached.frames import (
 )
 from tui_agent.cli.detached.modes import TerminalModes
 from tui_agent.cli.detached.runs import DetachedError, Run, all_runs, find, new_name, runs_dir
+from tui_agent.cli.sessions import open_store
 from tui_agent.paths import DATA_VARIABLE
+from tui_agent.session.entries import TextPart, UserEntry
+from tui_agent.session.ids import short_id
+from tui_agent.session.session import Session
 
 messages = st.lists(st.tuples(st.sampled_from(Kind), st.binary(max_size=300)), max_size=8)
 
@@ -169,3 +174,39 @@ def test_a_run_that_ends_as_its_terminal_attaches_is_gone_and_no_error(
         assert _Attached(Run("abcd", 1, "/", "", 0.0), here, resized).pass_on() == 1
     os.close(typed)
     assert "The run abcd is gone" in capfd.readouterr().out
+
+
+def test_logs_follow_a_run_into_another_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
+    with open_store() as store:
+        first = Session(store, store.create_session("/").id, estimate=lambda _entry: 1)
+        second = Session(store, store.create_session("/").id, estimate=lambda _entry: 1)
+        first.append(UserEntry(parts=(TextPart(text="one"),)))
+        opened = [first.id]
+        steps = [(second, first, "two"), (second, second, "three"), (first, second, "four")]
+
+        def is_alive(_run: Run) -> bool:
+            """Do the run's next step: add a message to a session, and open one."""
+            if not steps:
+                return False
+            opens, session, text = steps.pop(0)
+            session.append(UserEntry(parts=(TextPart(text=text),)))
+            opened.append(opens.id)
+            return True
+
+        monkeypatch.setattr(commands, "find", lambda _id: Run("abcd", 1, "/", "", 0.0))
+        monkeypatch.setattr(commands, "session_of", lambda _name: opened[-1])
+        monkeypatch.setattr(commands, "is_alive", is_alive)
+        monkeypatch.setattr(commands, "LOOK_SECONDS", 0.0)
+        assert commands.run_logs(Namespace(id="abcd", follow=True)) == 0
+    texts = [line for line in capsys.readouterr().out.splitlines() if line]
+    assert texts == [
+        "▌ one",
+        "▌ two",
+        f"— session {short_id(second.id)} —",
+        "▌ three",
+        "▌ four",
+        f"— session {short_id(first.id)} —",
+    ]

@@ -14,7 +14,7 @@ from tests.support.contained import FORMS, OUTPUTS, PROJECT, Contained, state_of
 from tui_agent.files.descriptors import DIRECTORY, descend, entries, using
 from tui_agent.files.sensitive import steers_programs
 from tui_agent.sandbox import Grants, View
-from tui_agent.sandbox.layer import Layer, changes_in, keep
+from tui_agent.sandbox.layer import Layer, changes_in, keep, publish
 
 
 @pytest.fixture(params=FORMS)
@@ -83,6 +83,15 @@ def test_a_file_is_kept_whose_path_is_longer_than_a_call_takes(tmp_path: Path) -
     root = os.open(layer.project, DIRECTORY)
     with using(descend(root, folders)) as deepest:
         assert [row.name for row in entries(deepest)] == ["file"]
+
+
+def test_a_file_is_published_whose_name_is_as_long_as_possible(tmp_path: Path) -> None:
+    layer = Layer(tmp_path / "project", tmp_path / "layer")
+    for place in (layer.project, layer.upper):
+        place.mkdir(parents=True)
+    (layer.upper / ("長" * 85)).write_text("text")
+    publish(layer, changes_in(layer, frozenset()))
+    assert (layer.project / ("長" * 85)).read_text() == "text"
 
 
 FIRES = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = touch {}; false\n"

@@ -199,6 +199,17 @@ def test_a_path_of_the_home_directory_is_a_place_outside_however_it_is_written(
     assert places(f"{quote}{home}/notes/x.txt{quote}") == places("~/notes/x.txt")
 
 
+@pytest.mark.parametrize("word", ["~/x", "$HOME/x"])
+def test_the_home_directorys_path_is_not_taken_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    monkeypatch.setenv("HOME", f"{tmp_path}/home/of=/me")
+    needs = command_needs(f"cat {word}", tmp_path / "project", tmp_path / "project")
+    outside = Permission.EXTERNAL_DIRECTORY
+    places = {need.pattern for need in needs if need.permission is outside}
+    assert places == {f"{tmp_path}/home/of=/me"}
+
+
 PREFIXES = st.sampled_from(
     [
         "{}", "ls; {}", "ls && {}", "ls | {}", "echo $({})", "echo `{}`", "( {} )", "{{ {}; }}", "if ls; then {}; fi",

@@ -315,6 +315,20 @@ ACTIONS = [
         ({"prompt.queue": "alt+enter"}, {"prompt.queue": "alt+enter"}, None),
         ({"transcript.copy": "c"}, {"transcript.copy": "c"}, None),
         ({"compact": "escape"}, {}, "can't be rebound"),
+        ({"compact": "ctrl+x escape"}, {}, "escape can't be rebound, not even in a sequence"),
+        ({"compact": "ctrl+x ctrl+q"}, {}, "ctrl+q can't be rebound, not even in a sequence"),
+        ({"compact": "ctrl+x ctrl+l"}, {}, "ctrl+l can't end a sequence, because it runs redraw"),
+        (
+            {"compact": "ctrl+x ctrl+l", "redraw": "f12"},
+            {"compact": "ctrl+x ctrl+l", "redraw": "f12"},
+            None,
+        ),
+        ({"compact": "ctrl+x f12", "redraw": "f12"}, {"redraw": "f12"}, "it runs redraw"),
+        ({"compact": "ctrl+m"}, {}, "most terminals can't tell ctrl+m from enter"),
+        ({"transcript.copy": "ctrl+i"}, {}, "can't tell ctrl+i from tab"),
+        ({"compact": "ctrl+h"}, {}, "can't tell ctrl+h from backspace"),
+        ({"compact": "ctrl+["}, {}, "can't tell ctrl+[ from escape"),
+        ({"compact": "ctrl+x ctrl+m"}, {}, "can't tell ctrl+m from enter"),
     ],
 )
 def test_a_table_of_keys_is_checked(

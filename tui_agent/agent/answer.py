@@ -183,10 +183,12 @@ class _Attempt:
         if text := "".join(self.text):
             parts.append(TextPart(text=text))
         parts.extend(self.calls)
-        finish: FinishReason | Literal["interrupted", "error"] = "stop"
+        finish: FinishReason | Literal["interrupted", "repetition", "error"] = "stop"
         if self.finished:
             finish = self.finished.reason
-        if interrupted:
+        if interrupted and self.repetition is not None:
+            finish = "repetition"
+        elif interrupted:
             finish = "interrupted"
         elif error:
             finish = "error"

@@ -85,12 +85,13 @@ async def make_move(
     *,
     focus: str | None = None,
     progress: Callable[[str], None] | None = None,
+    verb: str = "restored",
 ) -> str:
     """Move the session's leaf as planned (see ``Navigator.move``), and restore the project's files.
 
     If ``files`` is None, no files are restored. Returns a phrase about what happened to files, ""
-    if nothing happened. Raises NavigationError if the session has continued since the move was
-    planned.
+    if nothing happened; ``verb`` is its word for files that are not deleted. Raises NavigationError
+    if the session has continued since the move was planned.
     """
     commits = await commits_left(agent, move.leaf)
     _require_unmoved(agent, move.from_id)
@@ -98,7 +99,7 @@ async def make_move(
     if files is None:
         agent.files.stayed.add(frozenset((move.from_id, move.leaf)))
         return "files stay as they are"
-    return files_phrase(files, await agent.files.restore(files), commits)
+    return files_phrase(files, await agent.files.restore(files), commits, verb=verb)
 
 
 def _require_unmoved(agent: Agent, leaf: int | None) -> None:
@@ -163,15 +164,17 @@ def _why(foreign: Sequence[Conflict], plan: RestorePlan) -> str:
     return f"{reasons.capitalize()}."
 
 
-def files_phrase(plan: RestorePlan, done: Restored, commits: Sequence[str] = ()) -> str:
+def files_phrase(
+    plan: RestorePlan, done: Restored, commits: Sequence[str] = (), *, verb: str = "restored"
+) -> str:
     """Return a phrase that names the restored and deleted files, and what is not reverted.
 
-    Files in conflict and the Git ``commits`` are not reverted. Returns "" if there is nothing to
-    name.
+    Files in conflict and the Git ``commits`` are not reverted. ``verb`` is the word for the files
+    that are not deleted. Returns "" if there is nothing to name.
     """
     said = []
     if done.done:
-        said = [_steps_phrase(plan, done.done)]
+        said = [_steps_phrase(plan, done.done, verb)]
     stays = done.stays(plan)
     for conflict in stays[:MAX_NAMED]:
         said.append(f"{_name(conflict.path)} stays ({conflict.reason})")
@@ -190,8 +193,11 @@ def _stay(things: Sequence[object]) -> str:
     return "stays" if len(things) == 1 else "stay"
 
 
-def _steps_phrase(plan: RestorePlan, paths: Sequence[str]) -> str:
-    """Return a phrase that says which files a plan deletes and which it restores."""
+def _steps_phrase(plan: RestorePlan, paths: Sequence[str], verb: str = "restored") -> str:
+    """Return a phrase that says which files a plan deletes and which it restores.
+
+    ``verb`` is the word for the second.
+    """
     gone = {step.path for step in plan.steps if not step.wanted.exists}
     deleted: list[str] = []
     restored: list[str] = []
@@ -204,7 +210,7 @@ def _steps_phrase(plan: RestorePlan, paths: Sequence[str]) -> str:
     if deleted:
         said = [f"{_listed(deleted)} deleted"]
     if restored:
-        said.append(f"{_listed(restored)} restored")
+        said.append(f"{_listed(restored)} {verb}")
     return ", ".join(said)
 
 

@@ -388,7 +388,8 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
         await race.end_runners()
     name, leaf = _branch(controller, number, over)
     move = agent.navigator.plan(leaf, continue_from_here=True)
-    restored = await make_move(agent, move, await agent.files.plan(leaf))
+    # The files get the contents that the runner gave them in its own copy of the project.
+    written = await make_move(agent, move, await agent.files.plan(leaf), verb="written")
     if race is not None:
         await race.finish(number)
         _forget(controller, race)
@@ -397,8 +398,8 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
     else:
         saved = ""
     took = name
-    if restored:
-        took = f"{name}, {restored}"
+    if written:
+        took = f"{name}, {written}"
     sentences = f"Took {took}.{saved} /undo reverses this; the others are branches in /tree."
     if not nothing_left(agent.session.active_path()):
         key = key_of("retry", controller.frontend.keymap)

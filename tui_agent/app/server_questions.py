@@ -208,14 +208,14 @@ async def _form(dialogs: Dialogs, form: ServerForm) -> Answer:
     If the user goes back, the previous field is asked for again, with its answer filled in; at the
     first field, the question whether to answer is asked again.
     """
-    texts = {field.name: as_text(field.default) for field in form.fields}
+    answers = {field.name: _preset(field) for field in form.fields}
     decision = await dialogs.ask(_opening(form))
     at = 0
     while decision == "y" and at < len(form.fields):
         field = form.fields[at]
-        text = await _text(dialogs, form.server, field, texts[field.name])
-        if text is not None:
-            texts[field.name] = text
+        answer = await _field_answer(dialogs, form.server, field, answers[field.name])
+        if answer is not None:
+            answers[field.name] = answer
             at += 1
         elif at:
             at -= 1
@@ -225,9 +225,36 @@ async def _form(dialogs: Dialogs, form: ServerForm) -> Answer:
         return _without_one(decision)
     values: dict[str, Value] = {}
     for field in form.fields:
-        if (value := field.read(texts[field.name])) is not None:
+        if (value := _value(field, answers[field.name])) is not None:
             values[field.name] = value
     return Answer("accept", values)
+
+
+def _preset(field: FormField) -> str | None:
+    """Return the answer that a form's field proposes; None if the field has options and no default."""
+    if field.default is None and _is_chosen(field):
+        return None
+    text = as_text(field.default)
+    if field.kind == "yes_no":
+        try:
+            return as_text(field.read(text)) or None
+        except ValueError:
+            return None
+    return text
+
+
+def _is_chosen(field: FormField) -> bool:
+    """Return True if the user chooses the value of a form's field and can't type it."""
+    return field.kind in {"yes_no", "choice"}
+
+
+def _value(field: FormField, answer: str | None) -> Value | None:
+    """Return the value that a form's field gets with an answer; None if the field is left out."""
+    if answer is None or answer == _SKIP:
+        return None
+    if field.kind == "choice":
+        return answer
+    return field.read(answer)
 
 
 def _opening(form: ServerForm) -> Choice:
@@ -247,14 +274,17 @@ def _opening(form: ServerForm) -> Choice:
     return Choice(visible(asked), answers, visible("\n".join(details)), inline=True)
 
 
-async def _text(dialogs: Dialogs, server: str, field: FormField, before: str) -> str | None:
-    """Ask for the value of a form's field until it is valid, and return it as text.
+async def _field_answer(
+    dialogs: Dialogs, server: str, field: FormField, before: str | None
+) -> str | None:
+    """Ask for the value of a form's field until it is valid, and return the answer.
 
-    ``before`` is the earlier answer, which is filled in or selected at first. Returns "" if the
-    user leaves the field out, None if they go back.
+    ``before`` is the earlier answer, which is filled in or selected at first. The answer is the
+    name of the chosen option, `_SKIP` if the user leaves a field with options out, or a text.
+    Returns None if the user goes back.
     """
     title = visible(f"{server}: {one_line(field.title, 100)}")
-    if field.kind in {"yes_no", "choice"}:
+    if _is_chosen(field):
         if field.kind == "choice":
             options = list(field.options)
         else:
@@ -264,16 +294,10 @@ async def _text(dialogs: Dialogs, server: str, field: FormField, before: str) ->
         else:
             more = [(_SKIP, "Leave it out")]
         labelled = [(value, visible(one_line(label, 200))) for value, label in options]
-        chosen = await dialogs.ask(
-            Choice(title, [*labelled, *more], visible(field.about), at=before or None)
-        )
-        if chosen == _SKIP:
-            return ""
-        return chosen
-    asked = [field.about or title]
-    if field.options:
-        asked.append(", ".join(label for _value, label in field.options))
-    if field.about or field.options:
+        return await dialogs.ask(Choice(title, [*labelled, *more], visible(field.about), at=before))
+    labels = ", ".join(label for _value, label in field.options)
+    asked = [text for text in (field.about, labels) if text]
+    if asked:
         title = f"{title} · {one_line(' · '.join(asked), 300)}"
     title = visible(title)
     text: str | None = before

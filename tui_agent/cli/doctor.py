@@ -38,7 +38,14 @@ from tui_agent.cli.models import catalog_of, choose_model, directory_of, own_mod
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.cli.update import running_installation
-from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
+from tui_agent.config import (
+    Config,
+    ConfigError,
+    LoadedConfig,
+    get_value,
+    load_config,
+    without_secrets,
+)
 from tui_agent.files.own_git import find_project
 from tui_agent.lazy import frozen
 from tui_agent.model.addresses import plain_url
@@ -165,15 +172,8 @@ def _settings(loaded: LoadedConfig) -> Iterator[Finding]:
     yield Finding("settings", where)
     for key in sorted(loaded.origins):
         if loaded.origins[key] != "flag":
-            parts = key.split(".")
-            is_private = parts[-1] == "api_key" or (
-                parts[0] == "mcp" and {"env", "headers"} & set(parts[2:])
-            )
             try:
-                if is_private:
-                    value = "…"
-                else:
-                    value = str(get_value(loaded, key))[:80]
+                value = str(without_secrets(key.split("."), get_value(loaded, key)))[:80]
             except ConfigError:
                 value = "(set)"
             yield Finding("", f"{key} = {value}  ({loaded.origins[key]})")
@@ -348,7 +348,7 @@ def _knowledge(known: Knowledge) -> Iterator[Finding]:
 def _servers(extensions: Extensions, cwd: Path) -> Iterator[Finding]:
     found = extensions.servers(cwd)
     for spec in found.specs:
-        what = spec.settings.url or spec.settings.command or ""
+        what = spec.settings.command or plain_url(spec.settings.url or "")
         state = "" if spec.settings.enabled else ", disabled"
         there = (
             not spec.settings.enabled

@@ -10,8 +10,6 @@ from argparse import Namespace
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from pydantic import BaseModel
-
 from tui_agent.agent.permissions import rules_from_table
 from tui_agent.cli.output import say
 from tui_agent.config import (
@@ -22,6 +20,7 @@ from tui_agent.config import (
     parse_value,
     set_value,
     split_key,
+    without_secrets,
 )
 from tui_agent.model.providers import PROVIDERS
 
@@ -97,6 +96,8 @@ def run_config(arguments: Namespace) -> int:
             say(str(config_path()))
         case "get" if arguments.key:
             value = get_value(load_config(), arguments.key)
+            if isinstance(value, dict | list | tuple):
+                value = without_secrets(split_key(arguments.key), value)
             say(_shown(value))
             if value is None:
                 say(f"{arguments.key} is not set.", file=sys.stderr)
@@ -107,7 +108,7 @@ def run_config(arguments: Namespace) -> int:
             for row in setting_rows(loaded):
                 value = row.value
                 if not row.editable and value != UNSET:
-                    value = _shown(_hide_keys(get_value(loaded, row.key)))
+                    value = _shown(without_secrets(split_key(row.key), get_value(loaded, row.key)))
                 setting = f"{row.key} = {'(not set)' if value == UNSET else value}"
                 say(f"{setting:<52}  # {row.origin}")
         case "set":
@@ -128,25 +129,11 @@ def _set(key: str, value: object) -> None:
     for text in warnings:
         if text:
             say(text, file=sys.stderr)
-    say(f"{key} = {_shown(_hide_keys(get_value(loaded, key)))} in {loaded.path}")
+    shown = _shown(without_secrets(split_key(key), get_value(loaded, key)))
+    say(f"{key} = {shown} in {loaded.path}")
 
 
 def _shown(value: object) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _hide_keys(value: object) -> object:
-    """Return a setting's value with each API key in it replaced by “…”."""
-    if isinstance(value, BaseModel):
-        value = value.model_dump(mode="json", exclude_none=True)
-    if isinstance(value, list | tuple):
-        return [_hide_keys(item) for item in value]
-    if isinstance(value, dict):
-        shown = {}
-        for key, item in value.items():
-            is_secret = key == "api_key" and item
-            shown[key] = "…" if is_secret else _hide_keys(item)
-        return shown
-    return value

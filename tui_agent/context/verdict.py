@@ -45,6 +45,7 @@ _FINISHES = {
     "content_filter": Verdict.REFUSED,
     "length": Verdict.CUT,
     "interrupted": Verdict.BROKEN,
+    "repetition": Verdict.BROKEN,
     "error": Verdict.BROKEN,
 }
 """Verdicts that follow from the finish reason alone, whatever the answer contains. The keys are the

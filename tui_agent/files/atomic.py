@@ -6,6 +6,10 @@ from pathlib import Path
 
 from tui_agent.path_checks import is_there, real_path
 
+_MAX_NAME_BYTES = 100
+"""Number of bytes of a file's name that its temporary file's name begins with. Most file systems
+accept names of up to 255 bytes, some only of up to 143."""
+
 
 def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """Replace a file's contents, following symlinks. Creates missing files and directories.
@@ -23,7 +27,7 @@ def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> Non
         else:
             mode = 0o666 & ~mask
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=temporary_prefix(path.name))
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
     try:
@@ -38,3 +42,9 @@ def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> Non
         if isinstance(error, OSError):
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
+
+
+def temporary_prefix(name: str) -> str:
+    """Return the beginning of a name for the temporary file that replaces the file ``name``."""
+    begin = os.fsencode(name)[:_MAX_NAME_BYTES].decode("utf-8", "ignore")
+    return f".{begin}."

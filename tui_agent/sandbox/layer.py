@@ -24,6 +24,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+from tui_agent.files.atomic import temporary_prefix
 from tui_agent.files.descriptors import (
     DIRECTORY,
     PERMISSIONS,
@@ -695,7 +696,7 @@ def _copy(there: int, here: int, name: str, *, ended: bool = True) -> None:
                 if now is not None and not is_special(now):
                     _copy(inner, outer, row.name, ended=ended)
         return
-    beside = f".{name[:100]}.{secrets.token_hex(6)}.part"
+    beside = f"{temporary_prefix(name)}{secrets.token_hex(6)}.part"
     try:
         if stat.S_ISLNK(state.st_mode):
             os.symlink(os.readlink(name, dir_fd=there), beside, dir_fd=here)

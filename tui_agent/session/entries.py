@@ -662,14 +662,23 @@ class AssistantEntry(EntryBase):
     cost: float | None = None
     """Cost of the request and its answer in US dollars; None if the price is unknown."""
     finish: Literal[
-        "stop", "tool_calls", "length", "content_filter", "pause", "error", "interrupted"
+        "stop",
+        "tool_calls",
+        "length",
+        "content_filter",
+        "pause",
+        "error",
+        "interrupted",
+        "repetition",
     ] = "stop"
     """The reason why the answer ended. ``pause`` means that the provider continues the answer when
-    the conversation is sent again."""
+    the conversation is sent again, ``repetition`` that the program stopped an answer that repeats
+    itself."""
     error: str | None = None
     """A sentence that says why the request failed or the provider refused to answer; otherwise
     None."""
     interrupted: bool = False
+    """Whether the answer was stopped, by the user or by the program, before the model was done."""
     estimate: int = 0
     """Estimated number of tokens of the request. It is compared with ``usage`` to calibrate later
     estimates."""
@@ -680,6 +689,15 @@ class AssistantEntry(EntryBase):
     def text(self) -> str:
         """The text of the answer, without reasoning and tool calls."""
         return "".join([part.text for part in self.parts if part.type == "text"])
+
+    @property
+    def ending(self) -> str:
+        """Why the answer is incomplete, in one or two words; "" if it is complete."""
+        if self.finish == "repetition":
+            return "repeats itself"
+        if self.interrupted:
+            return "interrupted"
+        return "failed" if self.error else ""
 
     @property
     def reasoning(self) -> tuple[ReasoningPart, ...]:

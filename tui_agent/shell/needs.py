@@ -235,7 +235,7 @@ class _CommandAnalyzer:
         if value is None or target.glob:
             yield self._unclear(f"the target of {written} is not known before the command runs")
             if ">" in operator and (path := _in_home(target)):
-                yield from self._written(path, written)
+                yield from self._written(with_home(path), written)
         elif value.startswith(("/dev/tcp/", "/dev/udp/")):
             yield self._unclear("it opens a network connection")
         elif ">" not in operator:
@@ -452,17 +452,15 @@ def _path_texts(word: Word) -> list[str]:
     text = word.value
     if text is None:
         text = _in_home(word) or word.start
-    if word.tilde:
-        text = with_home(text)
     return parts_of(text)
 
 
 def _in_home(word: Word) -> str:
-    """Return the absolute path of a word such as ``$HOME/x``; "" for other words.
+    """Return a word such as ``$HOME/x`` with ``~`` in place of the variable; "" for other words.
 
     This path may be wrong, because a script can set HOME itself.
     """
     found = _IN_HOME.fullmatch(word.source)
     if found is None:
         return ""
-    return with_home(f"~{found[1]}")
+    return f"~{found[1]}"

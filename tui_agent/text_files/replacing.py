@@ -7,6 +7,7 @@ import secrets
 import stat
 from pathlib import Path
 
+from tui_agent.files.atomic import temporary_prefix
 from tui_agent.files.descriptors import state_at
 from tui_agent.files.inside import directory
 
@@ -39,7 +40,7 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
                 if mode is not None:
                     os.fchmod(descriptor, mode)
             return
-        scratch = f".{path.name[:100]}.{secrets.token_hex(4)}.tmp"
+        scratch = f"{temporary_prefix(path.name)}{secrets.token_hex(4)}.tmp"
         try:
             _write_new(scratch, parent, data, before, mode)
             os.replace(scratch, path.name, src_dir_fd=parent, dst_dir_fd=parent)

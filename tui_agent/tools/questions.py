@@ -240,19 +240,19 @@ def _number_in(row: Mapping[str, Any], name: str) -> float | None:
 
 
 def _options(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return the values that a JSON schema lists, each with its label; () if there are none."""
-    options = []
+    """Return the values that a JSON schema lists, each once, with its label; () if there are none."""
+    options: dict[str, str] = {}
     if isinstance(values := row.get("enum"), list):
         labels = as_list(row.get("enumNames"))
         if len(labels) != len(values):
             labels = values
         for value, label in zip(values, labels, strict=True):
-            options.append((str(value), str(label)))
-        return tuple(options)
+            options.setdefault(str(value), str(label))
+        return tuple(options.items())
     for one in objects(row.get("oneOf") or row.get("anyOf")):
         if "const" in one:
-            options.append((str(one["const"]), str(one.get("title") or one["const"])))
-    return tuple(options)
+            options.setdefault(str(one["const"]), str(one.get("title") or one["const"]))
+    return tuple(options.items())
 
 
 def as_text(value: object) -> str:

@@ -38,6 +38,23 @@ _SEQUENCE_PLACES = frozenset({MAIN, PROMPT})
 RESERVED = frozenset({"escape", "enter", "ctrl+c", "ctrl+q"})
 """Keys that can't be rebound, because the user needs them to leave a page or the program."""
 
+_NEVER_SECOND = frozenset({"escape", "ctrl+q"})
+"""Keys that can't end a sequence: the first cancels it, the second always quits."""
+
+_SENT_AS = {
+    "ctrl+m": "enter",
+    "ctrl+i": "tab",
+    "ctrl+h": "backspace",
+    "ctrl+[": "escape",
+    "ctrl+left_square_bracket": "escape",
+}
+"""Keys that most terminals can't tell from another key, each with that key."""
+
+_FIRST_EVERYWHERE = frozenset(
+    binding.id for binding in EVERYWHERE if binding.id is not None and binding.priority
+)
+"""Actions whose keys never reach the prompt, not even as the second key of a sequence."""
+
 LAST_KEY_NOTICE = "keys-told.txt"
 """Name of the file that contains the last notice about actions that lost a key."""
 
@@ -82,8 +99,9 @@ def check_keymap(keymap: Mapping[str, str], known: Iterable[Rebindable]) -> Chec
     actions = {action.id: action for action in known}
     good: dict[str, str] = {}
     problems: list[str] = []
+    first = _keys_before_prompt(keymap, actions)
     for name, keys in keymap.items():
-        problem = _problem(name, keys, actions)
+        problem = _problem(name, keys, actions, first)
         if problem is None:
             good[name] = ",".join(_split(keys))
         else:
@@ -151,25 +169,65 @@ def _work_together(one: Rebindable, other: Rebindable) -> bool:
     return one.place == other.place or {one.place, other.place} <= _TYPING_PLACES
 
 
-def _problem(name: str, keys: str, actions: Mapping[str, Rebindable]) -> str | None:
-    """Return a sentence that says why an action can't have the configured keys; None if it can."""
+def _keys_before_prompt(
+    keymap: Mapping[str, str], actions: Mapping[str, Rebindable]
+) -> Mapping[str, str]:
+    """Return the keys that never reach the prompt, each with the action that it runs."""
+    found = {}
+    for name in _FIRST_EVERYWHERE.intersection(actions):
+        for key in _split(keymap.get(name, actions[name].keys)):
+            found[key] = name
+    return found
+
+
+def _problem(
+    name: str, keys: str, actions: Mapping[str, Rebindable], first: Mapping[str, str]
+) -> str | None:
+    """Return a sentence that says why an action can't have the configured keys; None if it can.
+
+    ``first`` contains the keys that never reach the prompt, each with the action that it runs.
+    """
     if name not in actions:
         close = get_close_matches(name, actions, 1)
         meant = " /keys lists them."
         if close:
             meant = f" Did you mean {close[0]}?"
         return f"[keys] names an unknown action: “{name}”.{meant}"
-    place = actions[name].place
     for key in _split(keys):
-        first, _, second = key.partition(" ")
-        if not _is_key(first) or (second and not _is_key(second)):
-            return f"[keys] {name} = “{keys}”: “{key}” is not a key; write it like ctrl+g, f5 or alt+up."
-        if second and (place not in _SEQUENCE_PLACES or first != CHORD):
-            return f"[keys] {name} = “{keys}”: only the prompt can have sequences of two keys; they begin with {CHORD}."
-        if key in RESERVED or (key == CHORD and key not in _split(actions[name].keys)):
-            return f"[keys] {name} = “{keys}”: {key} can't be rebound."
-        if place in _TYPING_PLACES and (len(key) == 1 or key in _PUNCTUATION):
-            return f"[keys] {name} = “{keys}”: {key} is needed for typing in the prompt."
+        if problem := _key_problem(key, actions[name], first):
+            return f"[keys] {name} = “{keys}”: {problem}"
+    return None
+
+
+def _key_problem(key: str, action: Rebindable, first: Mapping[str, str]) -> str | None:
+    """Return why an action can't have a key or sequence of keys; None if it can.
+
+    ``first`` contains the keys that never reach the prompt, each with the action that it runs.
+    """
+    one, _, second = key.partition(" ")
+    for pressed in filter(None, (one, second)):
+        if not _is_key(pressed):
+            return f"“{key}” is not a key; write it like ctrl+g, f5 or alt+up."
+        if other := _SENT_AS.get(pressed):
+            return f"most terminals can't tell {pressed} from {other}."
+    if second:
+        return _sequence_problem(one, second, action, first)
+    if key in RESERVED or (key == CHORD and key not in _split(action.keys)):
+        return f"{key} can't be rebound."
+    if action.place in _TYPING_PLACES and (len(key) == 1 or key in _PUNCTUATION):
+        return f"{key} is needed for typing in the prompt."
+    return None
+
+
+def _sequence_problem(
+    one: str, second: str, action: Rebindable, first: Mapping[str, str]
+) -> str | None:
+    if action.place not in _SEQUENCE_PLACES or one != CHORD:
+        return f"only the prompt can have sequences of two keys; they begin with {CHORD}."
+    if second in _NEVER_SECOND:
+        return f"{second} can't be rebound, not even in a sequence."
+    if second in first:
+        return f"{second} can't end a sequence, because it runs {first[second]} on every page."
     return None
 
 

@@ -139,8 +139,9 @@ async def test_prompts_and_resources(shared: Place) -> None:
 
 async def test_servers_whose_names_differ_only_in_signs_are_kept_apart(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    for name in ("it", "it:too", "it too"):
+    for name in ("it", "it:too", "it too", "it:memo"):
         place.add_stdio(name)
+    place.add("it:off", command=sys.executable, args=("-c", ""))
     try:
         await place.hub.settle()
         for offer in place.hub.offers():
@@ -148,9 +149,11 @@ async def test_servers_whose_names_differ_only_in_signs_are_kept_apart(tmp_path:
             (part,) = await place.hub.resource(resource.mention, place.put_blob)
             assert isinstance(part, FilePart)
             assert part.path == resource.mention
+        with pytest.raises(McpError, match="it:off"):
+            await place.hub.resource("it:off:memo://today", place.put_blob)
     finally:
         await place.hub.aclose()
-    assert len(list((tmp_path / "log").glob("mcp-*.log"))) == 3
+    assert len(list((tmp_path / "log").glob("mcp-*.log"))) == 5
     assert (tmp_path / "log" / "mcp-it.log").exists()
 
 

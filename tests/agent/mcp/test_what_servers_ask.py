@@ -187,6 +187,7 @@ def test_every_way_to_write_an_enumeration_is_read():
                 "maxItems": 1,
                 "default": ["x"],
             },
+            "d": {"enum": ["x", "x", ""]},
             "odd": 7,
         },
         "required": ["a"],
@@ -197,4 +198,5 @@ def test_every_way_to_write_an_enumeration_is_read():
         ("a", "choice", (("x", "Ex"), ("y", "Why")), None),
         ("b", "choice", (("x", "Ex"),), None),
         ("c", "choices", (("x", "Ex"),), 1),
+        ("d", "choice", (("x", "x"), ("", "")), None),
     ]

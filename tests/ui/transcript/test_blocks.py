@@ -184,6 +184,11 @@ def test_a_very_long_message_is_shown_in_part() -> None:
         ),
         ({"finish": "interrupted", "interrupted": True}, "■ Interrupted", ()),
         (
+            {"finish": "repetition", "interrupted": True},
+            "■ Stopped, because the answer repeats itself",
+            (),
+        ),
+        (
             {"interrupted": True, "error": "No."},
             "■ Interrupted while waiting to try again: No. · f8 retry",
             ("retry",),

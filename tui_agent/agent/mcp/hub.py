@@ -400,10 +400,9 @@ class McpHub:
     async def resource(self, mention: str, put_blob: PutBlob) -> tuple[UserPart, ...]:
         """Request a resource, and return its text and images as parts of a message.
 
-        ``mention`` is ``SERVER:URI``; a server's name may have colons, too.
+        ``mention`` is ``SERVER:URI``.
         """
-        fitting = [name for name in self._servers if mention.startswith(f"{name}:")]
-        server = max(fitting, key=len, default=mention.partition(":")[0])
+        server = self._server_of(mention)
         uri = mention.removeprefix(f"{server}:")
         from tui_agent.agent.mcp.content import Reader
 
@@ -414,6 +413,20 @@ class McpHub:
         for image in content.images:
             parts.append(image.model_copy(update={"path": mention}))
         return tuple(parts)
+
+    def _server_of(self, mention: str) -> str:
+        """Return the name of the server that ``mention``, which is ``SERVER:URI``, begins with.
+
+        Servers' names may contain colons, so several can fit: for example, ``fs`` and ``fs:file``
+        fit ``fs:file:///a``. The server that lists this resource is chosen, otherwise the one with
+        the longest name.
+        """
+        fitting = [name for name in self._servers if mention.startswith(f"{name}:")]
+        for name in fitting:
+            listed = self._servers[name].offer.resources
+            if any(resource.mention == mention for resource in listed):
+                return name
+        return max(fitting, key=len, default=mention.partition(":")[0])
 
     def _status(self, server: McpServer, count: Callable[[ToolSchema], int]) -> McpServerStatus:
         settings = server.spec.settings

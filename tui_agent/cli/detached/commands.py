@@ -12,6 +12,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui_agent.app.format import age, one_line, plural, short_path
 from tui_agent.cli.detached.attach import attach
@@ -40,8 +41,12 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     UserEntry,
 )
+from tui_agent.session.errors import SessionNotFound
 from tui_agent.session.ids import short_id
 from tui_agent.text_files.encodings import user_text
+
+if TYPE_CHECKING:
+    from tui_agent.session.store import Store
 
 READY_PATIENCE = 60.0
 """Maximum number of seconds to wait until terminals can attach to a new run."""
@@ -190,27 +195,47 @@ def run_stop(arguments: Namespace) -> int:
 def run_logs(arguments: Namespace) -> int:
     """Print the entries of a detached run's session.
 
-    With ``--follow``, keeps printing new entries until the run ends.
+    With ``--follow``, keeps printing new entries until the run ends, also those of other sessions
+    that the run opens.
     """
     from tui_agent.cli.sessions import open_store
-    from tui_agent.session.session import session_to_read
 
     run = find(arguments.id)
     session_id = _wait_for_session(run)
+    printed: dict[str, int] = {}
     with open_store() as store:
-        seen = 0
         while True:
             ends = not is_alive(run)
-            session = session_to_read(store, session_id)
-            for entry in session.active_path():
-                if entry.id > seen:
-                    seen = entry.id
-                    for line in _lines(entry):
-                        say(line)
+            next_id = session_of(run.name) or session_id
+            printed[session_id] = _print_entries(store, session_id, printed.get(session_id, 0))
             sys.stdout.flush()
             if ends or not arguments.follow:
                 return 0
-            time.sleep(LOOK_SECONDS)
+            if next_id == session_id:
+                time.sleep(LOOK_SECONDS)
+            else:
+                session_id = next_id
+                say(f"\n— session {short_id(session_id)} —")
+
+
+def _print_entries(store: "Store", session_id: str, last: int) -> int:
+    """Print the entries of a session's active path whose ids are greater than ``last``.
+
+    Returns the id of the last entry that has been printed. A session without entries may be missing
+    in the store.
+    """
+    from tui_agent.session.session import session_to_read
+
+    try:
+        session = session_to_read(store, session_id)
+    except SessionNotFound:
+        return last
+    for entry in session.active_path():
+        if entry.id > last:
+            last = entry.id
+            for line in _lines(entry):
+                say(line)
+    return last
 
 
 def _wait_for_session(run: Run) -> str:

@@ -244,7 +244,7 @@ class _Page:
         if entry.error:
             yield f'<p class="error">Error: {_line(entry.error, 2_000)}</p>'
         elif entry.interrupted:
-            yield '<p class="marker">Interrupted</p>'
+            yield f'<p class="marker">{entry.ending.capitalize()}</p>'
 
     def _tool(self, tool: str, arguments: str, result: ToolResultEntry | None) -> str:
         title, status = call_facts(arguments, result)

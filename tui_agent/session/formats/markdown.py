@@ -257,7 +257,7 @@ def _answer(entry: AssistantEntry, results: Mapping[str, ToolResultEntry]) -> It
     if entry.error:
         yield f"**Error:** {_inline(entry.error, 2_000)}"
     elif entry.interrupted:
-        yield "_Interrupted._"
+        yield f"_{entry.ending.capitalize()}._"
 
 
 def _tool(tool: str, arguments: str, result: ToolResultEntry | None) -> str:

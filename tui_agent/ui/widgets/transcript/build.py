@@ -261,7 +261,10 @@ def _endings(entry: AssistantEntry, context: BuildContext) -> Iterator[Block]:
     Yields nothing for a complete answer. After an error, the user can retry from the block if no
     message or answer follows.
     """
-    if entry.interrupted or entry.finish == "interrupted":
+    if entry.finish == "repetition":
+        text = "Stopped, because the answer repeats itself"
+        yield EndingBlock(text, icon="■", style="status-warning")
+    elif entry.interrupted or entry.finish == "interrupted":
         waited = ""
         if entry.error:
             waited = f" while waiting to try again: {entry.error}"

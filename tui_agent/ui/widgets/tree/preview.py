@@ -214,8 +214,5 @@ def _facts_of(entry: Entry, *, size: int, cost: float | None, when: str) -> str:
     if isinstance(entry, AssistantEntry):
         if entry.usage is not None:
             facts.append(f"sent {wording.tokens(entry.usage.prompt)}")
-        if entry.interrupted:
-            facts.append("interrupted")
-        elif entry.error:
-            facts.append("failed")
+        facts.append(entry.ending)
     return " · ".join(fact for fact in facts if fact)

@@ -198,15 +198,8 @@ class RowTexts:
         if not isinstance(entry, AssistantEntry):
             return "(empty)"
         thought = any(part.type == "reasoning" for part in entry.parts)
-        if entry.interrupted:
-            ended = "interrupted"
-        elif entry.error:
-            ended = "failed"
-        else:
-            ended = ""
-        return (
-            f"({', '.join(filter(None, [ended, 'only reasoning' if thought else ''])) or 'empty'})"
-        )
+        said = [entry.ending, "only reasoning" if thought else ""]
+        return f"({', '.join(filter(None, said)) or 'empty'})"
 
     def _icon(self, entry_id: int) -> StyledSpan:
         found = self._icons.get(entry_id)
