@@ -11,7 +11,14 @@ from pydantic import BaseModel
 
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.cli.kept_rules import forget_rule, keep_rule
-from tui_agent.config import MAX_TOLD, ConfigError, get_value, load_config, set_value
+from tui_agent.config import (
+    MAX_TOLD,
+    ConfigError,
+    get_value,
+    load_config,
+    set_value,
+    without_secrets,
+)
 from tui_agent.permission import NEVER_ASK
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.setting_rows import UNSET, setting_rows
@@ -475,3 +482,20 @@ def test_the_command_that_ends_all_questions_sets_the_rule_for_everything(tmp_pa
     path = tmp_path / "config.toml"
     set_value(key, value, path)
     assert permissions(path) == {"*": "allow"}
+
+
+def test_what_helps_to_find_a_mistake_is_shown_without_what_is_secret() -> None:
+    provider = {
+        "base_url": "https://me:SECRET@host.example/v1?key=SECRET",
+        "api_key": "SECRET",
+        "api_key_env": "ACME_KEY",
+        "headers": {"X-Org": "SECRET"},
+        "max_tokens": 300,
+    }
+    assert without_secrets(("providers", "acme"), provider) == {
+        "base_url": "https://host.example/v1",
+        "api_key": "…",
+        "api_key_env": "ACME_KEY",
+        "headers": {"X-Org": "…"},
+        "max_tokens": 300,
+    }

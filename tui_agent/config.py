@@ -144,16 +144,22 @@ _EXPECTED = {
 MAX_TOLD = 8
 """Maximum number of invalid values that a single error message names."""
 
-_PRIVATE_TABLES = frozenset({"providers", "websearch", "mcp", "headers"})
-"""Names of tables whose texts and numbers are not shown, because a key may be in any of them, for
-example in a server's URL or arguments."""
+_PRIVATE_TABLES = frozenset({"providers", "websearch", "mcp"})
+"""Names of tables in which an invalid value is not shown, because it may be a key that was written
+in the wrong place."""
+
+_FREE_TABLES = frozenset({"env", "headers", "args"})
+"""Names of tables and lists whose values are not shown, because any of them may be a key."""
 
 _PUBLIC_TABLES = frozenset({"keys", "permissions", "mask"})
 """Names of tables whose values can be shown although their names may tell of a secret: the keys of
 actions, rules for files (``*.key``), and hosts that get the value of a variable."""
 
 _SECRET_WORDS = ("key", "token", "secret", "password")
-"""Parts of a setting's name that tell of a secret value. Names that end in ``tokens`` don't count."""
+"""Parts of a setting's name that tell of a secret value."""
+
+_PUBLIC_ENDINGS = ("tokens", "_env")
+"""Endings of names that tell of no secret value: numbers of tokens, and names of variables."""
 
 
 class WhenGiven:
@@ -1087,7 +1093,9 @@ def _refusal(keys: Sequence[str], errors: Sequence[ErrorDetails]) -> str:
         message = "it takes " + " or ".join(dict.fromkeys(expected))
     else:
         message = error["msg"].removeprefix("Value error, ").rstrip(".")
-    if isinstance(value, dict | list | tuple) or may_be_secret(keys, value):
+    may_be_key = not _PRIVATE_TABLES.isdisjoint(keys)
+    is_table = isinstance(value, dict | list | tuple)
+    if may_be_key or is_table or may_be_secret(keys, value):
         shown = "…"
     else:
         shown = repr(value)[:80]
@@ -1104,18 +1112,23 @@ def may_be_secret(keys: Sequence[str], value: object) -> bool:
     """
     from tui_agent.secret_detector import has_secret, is_secret_in_variable, is_secret_name
 
-    if not _PRIVATE_TABLES.isdisjoint(keys) and isinstance(value, str | int | float):
-        return not isinstance(value, bool)
-    name = keys[-1]
-    is_named = is_secret_name(name) or any(word in name.casefold() for word in _SECRET_WORDS)
-    is_number_of_tokens = name.casefold().endswith("tokens")
-    if is_named and not is_number_of_tokens and _PUBLIC_TABLES.isdisjoint(keys):
-        return not isinstance(value, dict)
+    if isinstance(value, bool | dict):
+        return False
+    if not _FREE_TABLES.isdisjoint(keys):
+        return True
+    name = keys[-1].casefold()
+    is_named = is_secret_name(name) or any(word in name for word in _SECRET_WORDS)
+    is_public = name.endswith(_PUBLIC_ENDINGS) or not _PUBLIC_TABLES.isdisjoint(keys)
+    if is_named and not is_public:
+        return True
     return isinstance(value, str) and (has_secret(value) or is_secret_in_variable(value))
 
 
 def without_secrets(keys: Sequence[str], value: object) -> object:
-    """Return a setting's value with every value in it that may be secret replaced by “…”."""
+    """Return a setting's value with every value in it that may be secret replaced by “…”.
+
+    URLs are shown without user, password and query.
+    """
     if isinstance(value, BaseModel):
         value = value.model_dump(mode="json", exclude_none=True)
     if isinstance(value, dict):
@@ -1124,6 +1137,10 @@ def without_secrets(keys: Sequence[str], value: object) -> object:
         return [without_secrets(keys, item) for item in value]
     if value not in (None, "") and may_be_secret(keys, value):
         return "…"
+    if isinstance(value, str) and keys[-1].endswith("url"):
+        from tui_agent.model.addresses import plain_url
+
+        return plain_url(value)
     return value
 
 
