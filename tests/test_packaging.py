@@ -117,7 +117,7 @@ def test_what_the_pages_say_works_where_only_the_wheel_is(installed: Path, tmp_p
     try_documents(installed / "python", tmp_path / "newcomer")
 
 
-@pytest.mark.daily(0)
+@pytest.mark.nightly
 @pytest.mark.parametrize("system", TAGS)
 def test_musl_has_a_wheel_without_the_bundled_bubblewrap(tmp_path: Path, system: str) -> None:
     wheel = build("wheel", tmp_path / "dist")
@@ -137,6 +137,7 @@ def test_musl_has_a_wheel_without_the_bundled_bubblewrap(tmp_path: Path, system:
             assert base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == file.hash.value
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="git tells what belongs to a checkout")
 def test_the_source_archive_is_the_checkout(tmp_path: Path) -> None:
     name = build("sdist", tmp_path / "dist")

@@ -63,6 +63,7 @@ def test_text_without_secrets_stays(text: str) -> None:
     assert redact(text) == text
 
 
+@pytest.mark.nightly
 def test_the_sources_of_this_project_stay() -> None:
     changed = []
     for folder in ("tui_agent", "docs", "prompts", "styles", "scripts", "benchmarks"):
