@@ -41,6 +41,18 @@ def at_home(text: str) -> Path:
     return Path(with_home(text))
 
 
+def normal_path(folder: str | os.PathLike[str], text: str) -> str:
+    """Return a path, relative to ``folder``, without ``.``, ``..`` and further slashes.
+
+    Unlike `os.path.normpath`, also replaces two slashes at the beginning, which mean the same as
+    one.
+    """
+    path = os.path.normpath(os.path.join(folder, text))  # noqa: PTH118 - called for every word
+    if path.startswith("//"):
+        return path[1:]
+    return path
+
+
 def is_inside(project: Path, path: str | os.PathLike[str]) -> bool:
     """Return True if a path, after resolving all links, is the project's directory or below it."""
     return real_path(path).is_relative_to(real_path(project))

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tui_agent.claude_settings import PROJECT_FILES, ClaudeSettings, project_settings
-from tui_agent.command_words import words_of
+from tui_agent.command_words import names_in
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import read_inside
 from tui_agent.files.own_git import find_project
@@ -168,7 +168,8 @@ def named_files(project: Path, cwd: Path, command: str) -> Iterator[Path]:
     each directory that the command itself names. Quotes, variables and ``~`` are replaced as a
     shell does; a name that the command puts together in another way is not found.
     """
-    words = words_of(command, {**os.environ, "PWD": str(cwd), PROJECT_VARIABLE: str(cwd)})
+    variables = {**os.environ, "PWD": str(cwd), PROJECT_VARIABLE: str(cwd)}
+    words = names_in(command, variables).words
     bases = _folders(project, cwd)
     named = [base / word for base in bases for word in words]
     places = [*bases, *(folder for folder in named if is_directory(folder))]

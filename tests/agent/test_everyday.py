@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -16,13 +16,19 @@ from tui_agent.agent.gate import needs_of
 from tui_agent.agent.permissions import (
     DEFAULT_RULES,
     Action,
+    FilesUnderRules,
     Rule,
     decide,
     decide_in_mode,
+    files_under_rules,
     offered_rules,
+    rule_of_reading,
+    rules_from_table,
 )
+from tui_agent.errors import ToolError
 from tui_agent.sandbox import Sandbox, SandboxState
 from tui_agent.sandbox.settings import SandboxSettings
+from tui_agent.sandbox.view import View
 from tui_agent.session.entries import ToolStatus
 from tui_agent.shell.needs import command_needs
 from tui_agent.tools.base import Tool, ToolResult
@@ -182,3 +188,29 @@ async def test_an_hour_asks_few_questions(
     asked = await questions(tmp_path, decision=decision, boxed=boxed, mode=mode)
     shown = [request.request.title for request in asked]
     assert len(shown) <= most, shown
+
+
+def test_without_a_sandbox_a_command_in_which_names_may_be_missed_is_refused(project: Path) -> None:
+    """Without rules about files, or in the sandbox, nothing depends on the names."""
+    command = BashInput(command="cat {a,b}" + "{a,b}" * 20)
+    reading = rule_of_reading((*DEFAULT_RULES, Rule("read", "keys/*", Action.DENY, "user")))
+    for boxed in (None, "bubblewrap"):
+        state = SandboxState(boxed, "bwrap")
+        sandbox = Sandbox(SandboxSettings(), find=Mock(return_value=state))
+        context = Workspace(project, sandbox=sandbox).context()
+        assert needs_of(BashTool(), command, context)
+        context.view = View(reading=reading)
+        if boxed:
+            assert needs_of(BashTool(), command, context)
+            continue
+        with pytest.raises(ToolError, match="Split it into several commands"):
+            needs_of(BashTool(), command, context)
+
+
+def test_rules_about_other_files_disturb_no_command_of_a_day(project: Path) -> None:
+    denied = {"secret/**": "deny", "*.pem": "deny", "/srv/*": "deny"}
+    reading = rule_of_reading(rules_from_table({"read": denied}, "user"))
+    assert reading is not None
+    for command in COMMANDS:
+        found = files_under_rules(command, reading, project, project)
+        assert found == FilesUnderRules((), is_complete=True), command

@@ -286,3 +286,23 @@ def test_every_assignment_of_a_line_is_read() -> None:
 def test_a_line_that_is_nested_too_deeply_says_so(project: Path) -> None:
     needs = command_needs("$(" * 2_000 + "x" + ")" * 2_000, project, project)
     assert any("nested too deeply" in need.unclear for need in needs)
+
+
+@pytest.mark.parametrize(
+    ("command", "reads"),
+    [
+        ("git commit -m 'Load .env'", []),
+        ('git commit -am .env --message="See .env" --message .env', []),
+        ("git tag v1 -m .env", []),
+        ("git commit -m x -- .env", [".env"]),
+        ("git commit -F .env", [".env"]),
+        ('git commit -m "$(cat .env)"', [".env"]),
+        ("cat -m .env", [".env"]),
+        ("curl https://host/.env", []),
+    ],
+)
+def test_a_message_and_an_address_name_no_secret_file(
+    command: str, reads: list[str], tmp_path: Path
+) -> None:
+    needs = command_needs(command, tmp_path, tmp_path)
+    assert [need.pattern for need in needs if need.permission is Permission.READ] == reads

@@ -51,6 +51,12 @@ from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.view import Grants, View
 from tui_agent.tools.base import Tool, ToolContext, ToolInput
 
+TOO_COMPLICATED = (
+    "Not run: the user has rules about reading certain files, and this command is too long or complicated to find all "
+    "files that it names. Split it into several commands."
+)
+"""Text that the model receives for a command in which files under a rule may not have been found."""
+
 _HOOK_RULE = Rule("*", "*", Action.ASK)
 
 _PRIVATE = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/dev", "/proc")))  # noqa: S108 - commands have their own
@@ -381,9 +387,7 @@ def needs_of(
                 sandbox = context.sandbox if need.sandboxed else None
                 found += parts if sandbox is None else needs_inside(parts, sandbox, context.project)
                 if context.view.reading is not None:
-                    found += files_under_rules(
-                        need.pattern, context.view.reading, context.project, context.cwd
-                    )
+                    found += _files_needed(need.pattern, context, sandboxed=sandbox is not None)
             else:
                 found.append(need)
     except OSError as error:
@@ -393,6 +397,22 @@ def needs_of(
             f"Can't read {error.filename} ({error.strerror}); the call was not run."
         ) from error
     return tuple(found)
+
+
+def _files_needed(
+    command: str, context: ToolContext, *, sandboxed: bool
+) -> tuple[PermissionNeed, ...]:
+    """Return the needs for the files that a command names and that rules deny or ask about.
+
+    Raises:
+        ToolError: some names may not have been found, and no sandbox hides the files.
+    """
+    if context.view.reading is None:
+        return ()
+    files = files_under_rules(command, context.view.reading, context.project, context.cwd)
+    if not files.is_complete and not sandboxed:
+        raise ToolError(TOO_COMPLICATED)
+    return files.needs
 
 
 def _hook_need(tool: Tool[Any], arguments: ToolInput, reason: str) -> PermissionNeed:

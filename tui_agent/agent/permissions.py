@@ -25,15 +25,16 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from glob import escape as glob_escape
 from glob import has_magic
+from itertools import islice
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from tui_agent.agent.mcp.records import SERVER_PREFIX, pattern_of_tools
-from tui_agent.command_words import directories_moved_to, words_of
+from tui_agent.command_words import CommandNames, names_in
 from tui_agent.files.sensitive import has_steering_part, is_sensitive
 from tui_agent.lazy import LazyPattern, frozen
-from tui_agent.path_checks import is_file, with_home
+from tui_agent.path_checks import is_directory, is_file, normal_path, with_home
 from tui_agent.permission import (
     CHANGES_A_FILE,
     HOLDS_SECRETS,
@@ -90,8 +91,8 @@ _BELOW = {
 }
 
 # -- asking the rules ----------------------------------------------------------------------------------------
-_MAX_FOLDERS = 16
-"""Maximum number of directories in which file names from a command line are looked up."""
+_MAX_LOOKUPS = 60_000
+"""Maximum number of paths that are looked up for a command line."""
 _SUBCOMMAND = LazyPattern(r"[A-Za-z][\w-]*")
 
 _OF_PATHS = frozenset({Permission.READ, Permission.EDIT, Permission.EXTERNAL_DIRECTORY})
@@ -125,6 +126,17 @@ class Action(StrEnum):
 
 class RuleError(ValueError):
     """Raised for an invalid rule; the message says how to write it."""
+
+
+@frozen
+class FilesUnderRules:
+    """The needs for the files in a command line that rules deny or ask about.
+
+    If ``is_complete`` is False, the command is so long or complicated that files may be missing.
+    """
+
+    needs: tuple[PermissionNeed, ...]
+    is_complete: bool
 
 
 @frozen
@@ -406,31 +418,67 @@ def _strength(rule: Rule) -> int:
 
 def files_under_rules(
     command: str, reading: RuleOfReading, project: Path, cwd: Path
-) -> Iterator[PermissionNeed]:
-    """Yield permission needs for the files in a command line that ``reading`` denies or asks about.
+) -> FilesUnderRules:
+    """Return the needs for the files in a command line that ``reading`` denies or asks about.
 
     Files that ``reading`` asks about are skipped if they don't exist. Relative names are taken from
-    ``cwd``, and from the directories that the command changes to (``cd``). Names in quotes may have
-    spaces, and names after ``@`` count, too, because ``curl`` reads such files. Files that the
-    command reaches without naming them are left to the sandbox.
+    ``cwd``, and from the directories that the command changes to (``cd``). Of these, only files
+    that exist count. Names in quotes may have spaces, and names after ``@`` count, too, because
+    ``curl`` reads such files. Files that the command reaches without naming them are left to the
+    sandbox.
     """
-    variables = {**os.environ, "PWD": str(cwd)}
-    folders = [cwd]
-    for moved in directories_moved_to(command, variables):
-        folders += [folder / moved for folder in folders]
-        del folders[_MAX_FOLDERS:]
-    words = words_of(command, variables)
-    named: dict[str, Path] = {}
-    for folder in folders:
-        for word in words:
-            path = Path(os.path.normpath(folder / word))
-            # In a directory to which the command moves, only what exists can be meant.
-            if folder is cwd or is_file(path):
-                named[rule_path(path, project)] = path
-    for name, path in named.items():
+    # After a ``cd``, PWD is another directory. As ".", it means each directory in turn.
+    names = names_in(command, {**os.environ, "PWD": "."})
+    paths = dict.fromkeys(normal_path(cwd, word) for word in names.words)
+    lookups = _paths_after_moves(names, cwd)
+    for path in islice(lookups, _MAX_LOOKUPS):
+        if path not in paths and is_file(path):
+            paths[path] = None
+    needs: list[PermissionNeed] = []
+    for file in map(Path, paths):
+        name = rule_path(file, project)
         said = reading(name)
-        if said == Action.DENY or (said == Action.ASK and is_file(path)):
-            yield PermissionNeed(Permission.READ, name, detail=command, secret=True)
+        if said == Action.DENY or (said == Action.ASK and is_file(file)):
+            needs.append(PermissionNeed(Permission.READ, name, detail=command, secret=True))
+    is_complete = names.is_complete and next(lookups, None) is None
+    return FilesUnderRules(tuple(needs), is_complete)
+
+
+def _paths_after_moves(names: CommandNames, cwd: Path) -> Iterator[str]:
+    """Yield the paths that a command's words mean in the directories that the command changes to.
+
+    A directory that doesn't exist may be created by the command. It will not contain files that
+    exist now, but a name with ``..`` may lead out of it.
+    """
+    leading_out = [word for word in names.words if ".." in word]
+    for folder in _folders_after_moves(names, cwd):
+        words: Iterable[str] = names.words
+        if not is_directory(folder):
+            words = leading_out
+        for word in words:
+            yield normal_path(folder, word)
+
+
+def _folders_after_moves(names: CommandNames, cwd: Path) -> Iterator[str]:
+    """Yield the directories that a command can change to, whatever the order of its moves.
+
+    From a directory that doesn't exist, only the move that is written next is followed.
+    """
+    reached = [str(cwd)]
+    for moved in names.moves:
+        reached.append(normal_path(reached[-1], moved))
+    found = dict.fromkeys(reached)
+    waiting = list(found)
+    for folder in waiting:
+        if folder != str(cwd):
+            yield folder
+        if not is_directory(folder):
+            continue
+        for moved in dict.fromkeys(names.moves):
+            further = normal_path(folder, moved)
+            if further not in found:
+                found[further] = None
+                waiting.append(further)
 
 
 def refusal_of_tool(tool: str, rules: Iterable[Rule]) -> Rule | None:

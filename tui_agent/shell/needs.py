@@ -68,6 +68,8 @@ _PROSE = listed("-m -am --message --body -b --title -t --notes --comment")
 
 A quoted value of such an option is harmless, even if it isn't known until the command runs.
 """
+_WITH_MESSAGE = (["commit"], ["tag"], ["notes"])
+_MESSAGE_OPTIONS = listed("-m -am --message")
 _MOVED_FIRST = LazyPattern(r"\s*cd\s+[^\s;&|]+\s*&&")
 _NOT_A_CHAIN = LazyPattern(r"\|\||;|\n|(?<!&)&(?!&)")
 """Matches separators other than ``&&`` and ``|``.
@@ -224,7 +226,7 @@ class _CommandAnalyzer:
         free = plain and all(is_free(text, folder, self._project) for folder in self._folders)
         yield _need(simple, harmless=free)
         if not free:
-            yield from self._places(simple.words)
+            yield from self._places(_without_message(simple.words))
 
     def _unclear(self, why: str) -> PermissionNeed:
         return PermissionNeed(Permission.BASH, self._command, self._command, "command", unclear=why)
@@ -426,6 +428,22 @@ def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
         for simple in read_script(word.value or "").commands:
             if simple.words:
                 yield from _aliases(simple.words, depth + 1)
+
+
+def _without_message(words: Sequence[Word]) -> list[Word]:
+    """Return a command's words without the message of a commit, tag or note, which names no file.
+
+    A message that isn't known before the command runs is kept.
+    """
+    values = [word.value for word in words]
+    if values[0] != "git" or values[1:2] not in _WITH_MESSAGE:
+        return list(words)
+    kept: list[Word] = []
+    for before, word in zip([None, *values], words, strict=False):
+        is_message = before in _MESSAGE_OPTIONS or (word.value or "").startswith("--message=")
+        if word.value is None or not is_message:
+            kept.append(word)
+    return kept
 
 
 def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
