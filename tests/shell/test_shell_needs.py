@@ -306,3 +306,18 @@ def test_a_message_and_an_address_name_no_secret_file(
 ) -> None:
     needs = command_needs(command, tmp_path, tmp_path)
     assert [need.pattern for need in needs if need.permission is Permission.READ] == reads
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "; ".join(f"cd d{number} && make" for number in range(400)),
+        "\n".join(f"(cd d{number}; ls *.txt > out)" for number in range(300)),
+        "; ".join(f"cd d{number}" for number in range(6)) + "; rm" + " f" * 2_500,
+    ],
+    ids=["chain", "lines", "words"],
+)
+def test_a_line_that_takes_too_long_to_follow_is_unclear(tmp_path: Path, line: str) -> None:
+    (need,) = command_needs(line, tmp_path, tmp_path)
+    assert "too often" in need.unclear
+    assert need.pattern == line

@@ -84,6 +84,11 @@ _MAX_FOLDERS = 64
 
 If there are more, the target of a further ``cd`` is resolved only from the last of them.
 """
+_MAX_EFFORT = 100_000
+"""Maximum effort, in words (see `_effort`) times directories, of an analysis; it takes a second.
+
+A line that needs more is unclear.
+"""
 _GIT_VALUED = listed(
     "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source"
 )
@@ -105,8 +110,16 @@ def command_needs(command: str, cwd: Path, project: Path) -> tuple[PermissionNee
     script = read_script(command)
     if not script.problems and is_free(command, folder, root):
         return tuple(_need(simple, harmless=True) for simple in script.commands)
-    analyzer = _CommandAnalyzer(command, root, _folders(script, command, folder))
+    folders = _folders(script, command, folder)
+    analyzer = _CommandAnalyzer(command, root, folders)
+    if len(folders) * _effort(script) > _MAX_EFFORT:
+        return (analyzer.unclear("it changes the directory too often to follow"),)
     return tuple(dict.fromkeys(analyzer.judge(script)))
+
+
+def _effort(script: ParsedLine) -> int:
+    """Return how long a line takes to analyse for each directory, in words; a command counts as ten."""
+    return sum(10 + len(simple.words) for simple in script.commands)
 
 
 def _folders(script: ParsedLine, command: str, folder: Path) -> tuple[Path, ...]:
@@ -188,7 +201,7 @@ class _CommandAnalyzer:
 
     def judge(self, script: ParsedLine) -> Iterator[PermissionNeed]:
         if script.problems:
-            yield from map(self._unclear, script.problems)
+            yield from map(self.unclear, script.problems)
             return
         for name, word in script.assignments:
             if not _QUIET_SETTINGS.fullmatch(name):
@@ -228,18 +241,19 @@ class _CommandAnalyzer:
         if not free:
             yield from self._places(_without_message(simple.words))
 
-    def _unclear(self, why: str) -> PermissionNeed:
+    def unclear(self, why: str) -> PermissionNeed:
+        """Return the need for the whole line, which can't be analysed; ``why`` is a clause."""
         return PermissionNeed(Permission.BASH, self._command, self._command, "command", unclear=why)
 
     def _redirect(self, operator: str, target: Word) -> Iterator[PermissionNeed]:
         value = target.value
         written = f"{operator} {target.source}"
         if value is None or target.glob:
-            yield self._unclear(f"the target of {written} is not known before the command runs")
+            yield self.unclear(f"the target of {written} is not known before the command runs")
             if ">" in operator and (path := _in_home(target)):
                 yield from self._written(with_home(path), written)
         elif value.startswith(("/dev/tcp/", "/dev/udp/")):
-            yield self._unclear("it opens a network connection")
+            yield self.unclear("it opens a network connection")
         elif ">" not in operator:
             yield from self._places((target,))
         elif value not in HARMLESS_DEVICES:
