@@ -16,6 +16,7 @@ from tui_agent.context.budget import (
     Meter,
     ModelLimits,
     Report,
+    ViewWeights,
     appended_tokens,
     complaint,
     estimate_path,
@@ -33,14 +34,17 @@ from tui_agent.context.compaction_policy import missing_meanwhile
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.settings import CompactionSettings, ContextSettings
 from tui_agent.context.tokens import REQUEST_TOKENS, TokenCounter, image_tokens
+from tui_agent.context.view import resolve
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
     ContextEditEntry,
+    FilePart,
     ImagePart,
     ModelChangeEntry,
     PruneEntry,
     ReasoningPart,
+    ShellEntry,
     SystemEntry,
     TextPart,
     ToolCallPart,
@@ -602,3 +606,25 @@ def test_a_picture_that_was_taken_out_counts_no_more():
     one = estimate_path([message, stored(edit)], COUNTER, asked).total
     picture = image_tokens(1_000, 1_000, MODEL)
     assert picture * 0.9 <= both - one <= picture
+
+
+CUT_TEXT = "a line of text\n" * 2_000
+
+
+@pytest.mark.parametrize(
+    ("entry", "texts"),
+    [
+        (UserEntry(id=2, parts=(TextPart(text=CUT_TEXT),)), 1),
+        (UserEntry(id=2, parts=(FilePart(path="a.py", text=CUT_TEXT),)), 1),
+        (UserEntry(id=2, parts=(TextPart(text=CUT_TEXT), FilePart(path="a.py", text=CUT_TEXT))), 2),
+        (result(2, "a", CUT_TEXT), 1),
+        (ShellEntry(id=2, command="make", output=CUT_TEXT), 1),
+    ],
+    ids=["typed", "attached", "both", "result", "shell"],
+)
+def test_what_a_cut_leaves_of_every_text_of_an_entry_is_weighed(entry, texts):
+    keep = 4_000
+    cut = PruneEntry(id=3, targets=(2,), tokens_freed=1, reason="pressure", keep_chars=keep)
+    weights = ViewWeights(resolve([answer(1, call_id="a"), stored(entry), cut]))
+    weight = weights.of(weights.view.entries[1])
+    assert texts * keep // 4 <= weight <= texts * keep // 2

@@ -20,6 +20,7 @@ from tui_agent.context.compaction import (
     compaction_entry,
     plan_compaction,
     recut,
+    with_summary,
     without_oldest_turn,
 )
 from tui_agent.context.compaction_policy import NO_FAILURES, HoldReason, hold, is_due
@@ -28,6 +29,7 @@ from tui_agent.context.preserved import Budgets, digest, fit
 from tui_agent.context.rendering import carried_blocks, pinned_text
 from tui_agent.context.settings import CompactionSettings, ContextSettings
 from tui_agent.context.templates import Templates
+from tui_agent.context.view import resolve
 from tui_agent.session.entries import (
     FilePart,
     ImagePart,
@@ -71,6 +73,14 @@ def four_turns() -> PathBuilder:
     for number in range(4):
         build.user(f"question {number}", tokens=50)
         build.say(f"answer {number}", tokens=50)
+    return build
+
+
+def outputs(tokens: int) -> PathBuilder:
+    build = PathBuilder()
+    build.user("go", tokens=50)
+    for number in range(12):
+        build.run("read", {"path": f"{number}.py"}, "x" * 300, tokens=tokens)
     return build
 
 
@@ -175,6 +185,22 @@ def test_a_refusal_says_why():
     )
 
 
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (four_turns(), "The messages take only 400 tokens, and the newest 10,000 are kept."),
+        (
+            outputs(1_700),
+            "The messages take only 7,422 tokens once old outputs are cleared, and the newest 10,000 are kept.",
+        ),
+        (outputs(150), "The messages take only 2,102 tokens, and the newest 10,000 are kept."),
+    ],
+    ids=["messages", "clearable outputs", "small outputs"],
+)
+def test_a_refusal_says_how_little_there_is_and_whether_outputs_were_cleared_for_it(build, message):
+    assert plan(build).message == message
+
+
 @pytest.mark.parametrize("sizes", [(50,) * 8, (900, 50, 20, 30), (20, 900, 20, 30), (5, 5)])
 def test_what_the_user_asks_for_is_compacted_however_short_it_is(sizes):
     build = PathBuilder()
@@ -227,14 +253,6 @@ def test_a_huge_newest_output_leaves_room_for_the_summary_and_all_that_is_carrie
     room = 24_000 - SETTINGS.compaction.summary_tokens(40_000) - sum(parts)
     kept = cut.keep_chars * 0.3  # 30,000 tokens of 100,000 characters
     assert 1_000 < kept <= room
-
-
-def outputs(tokens: int) -> PathBuilder:
-    build = PathBuilder()
-    build.user("go", tokens=50)
-    for number in range(12):
-        build.run("read", {"path": f"{number}.py"}, "x" * 300, tokens=tokens)
-    return build
 
 
 def test_moving_the_cut_lists_what_no_summary_covers():
@@ -723,3 +741,22 @@ def test_a_summary_made_while_nobody_worked_is_not_doubted():
     build.run("bash", {"command": "grep old_name"}, "nothing", tokens=10)
     found = planned(build, keep=20)
     assert not carried_details(found, "", words).untold
+
+
+def test_a_summary_that_the_user_rewrote_keeps_the_same_entries_and_counts_its_own_words():
+    build = four_turns()
+    build.edit(8, "pin")
+    build.compaction("one two three four", first_kept_id=5, tokens_before=900, tokens_after=100)
+    view = resolve(build.path)
+
+    def count(entry) -> int:
+        return words(entry.summary)
+
+    entry = with_summary(view, "one two", count)
+    assert (entry.summary, entry.first_kept_id, entry.trigger) == ("one two", 5, "manual")
+    assert (entry.tokens_before, entry.tokens_after) == (900, 98)
+    assert entry.details.pinned == view.pinned
+    assert with_summary(view, "one " * 10, count).tokens_after == 106
+    assert with_summary(view, "", lambda one: 500 * words(one.summary)).tokens_after == 0
+    with pytest.raises(ValueError, match="no summary is in force"):
+        with_summary(resolve(four_turns().path), "one", count)

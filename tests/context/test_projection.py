@@ -42,6 +42,7 @@ from tui_agent.session.entries import (
     StateText,
     SystemEntry,
     TextPart,
+    ToolMetadata,
     ToolSchema,
     UserEntry,
 )
@@ -533,6 +534,33 @@ def test_results_answer_the_calls_before_them_in_order_and_go_with_the_answer():
     assert view.state(2) is EntryState.DROPPED
 
 
+@given(paths())
+def test_a_view_holds_what_it_sends_unchanged(path: list[Entry]) -> None:
+    view = resolve(path)
+    whole = (EntryState.LIVE, EntryState.PINNED)
+    sent = {entry.id for entry in view.entries if view.state(entry.id) in whole}
+    assert view.holds(None)
+    for number in range(len(path) + 2):
+        assert view.holds(number) is (number in sent)
+
+
+def test_a_result_that_refers_to_an_earlier_one_says_so_once_that_is_no_longer_sent():
+    told = "As #3, except:"
+    path = [
+        user(1),
+        answer(2, "", call("a")),
+        result(3, "a", "whole"),
+        answer(4, "", call("b")),
+        result(5, "b", f"{told}\n+ line", metadata=ToolMetadata(path="a.py", known_from=3)),
+    ]
+    assert shapes(path)[-1][1] == f"{told}\n+ line"
+    for change in (edit(6, 3, "mask"), prune(6, 3), compaction(6, 4)):
+        text = shapes([*path, change])[-1][1]
+        assert "#3" in text
+        assert text.endswith("\n+ line")
+        assert not text.startswith(told)
+
+
 def test_what_a_compaction_carries_of_pins_ends_with_the_pin():
     pins = (PinnedText(id=1, text="first"), PinnedText(id=2, text="second"))
     path = [user(1), user(2), user(3), compaction(4, 3, pinned=pins)]
@@ -578,3 +606,14 @@ def test_what_is_shown_as_one_stands_as_that_of_which_the_model_has_least() -> N
     assert together([Standing.SENT, Standing.CLEARED, Standing.PINNED]) is Standing.CLEARED
     assert together([Standing.SENT, Standing.SUMMARISED]) is Standing.SUMMARISED
     assert together([]) is Standing.UNSENT
+
+
+@given(paths(), st.data())
+def test_standings_name_the_newest_entry_that_edited_the_view(
+    path: list[Entry], data: st.DataObject
+) -> None:
+    cut = data.draw(st.integers(0, len(path)))
+    kinds = ("context_edit", "prune", "compaction")
+    newest = max((entry.id for entry in path if entry.kind in kinds), default=0)
+    assert standings(path).newest_edit == newest
+    assert standings(path[:cut]).grown(path).newest_edit == newest

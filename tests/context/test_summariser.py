@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -102,6 +104,21 @@ def test_a_split_turn_is_two_calls_and_an_update_hands_over_or_keeps_the_previou
     assert len(batches) == 1
     assert len(batches[0]) == 2
     assert result == "## Goal\nCOMPACT says enough\n\n## Goal\nPREFIX says enough"
+
+
+@pytest.mark.parametrize("focus", ["", "  ", "the tests"])
+@pytest.mark.parametrize("previous", ["", "\n", "## Goal\nold"])
+def test_a_call_says_nothing_outside_its_tags_and_has_none_for_what_is_blank(focus, previous):
+    task = SummaryTask("compaction_update", ("[User]: hi",), previous=previous, focus=focus)
+    _, batches = drive([task], say(GOOD))
+    found = re.findall(r"<([a-z-]+)>\n(.+?)\n</\1>", batches[0][0].text, re.DOTALL)
+    length = re.fullmatch(r"\d+ words", found[-1][1])
+    wanted = {"previous-summary": previous, "conversation": "[User]: hi", "focus": focus}
+    assert found == [(name, text) for name, text in wanted.items() if text.strip()] + [
+        ("length", length[0])
+    ]
+    tagged = [f"<{name}>\n{text}\n</{name}>" for name, text in found]
+    assert batches[0][0].text == "\n\n".join(tagged)
 
 
 @pytest.mark.parametrize(
