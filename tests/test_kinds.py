@@ -114,6 +114,17 @@ def test_the_store_finds_it_in_lists_the_tree_and_costs(
 
 
 @every_kind
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_undo_takes_back_it_alone_or_with_its_turn_whatever_files_were_kept_after_it(
+    grown: Callable[[str], Session], kind: str, after: int
+) -> None:
+    session = grown(kind)
+    session.append_many([SAMPLES["checkpoint"]] * after)
+    alone = KINDS[kind].undone_alone or kind == "user"
+    assert session.history.newest().entry == (4 if alone else 2)
+
+
+@every_kind
 def test_the_request_and_its_weight_hold_it_if_it_is_sent(
     grown: Callable[[str], Session], kind: str
 ) -> None:

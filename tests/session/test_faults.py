@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -428,6 +429,35 @@ def test_unreadable_pages_and_headers_hide_only_what_is_on_them_and_nothing_is_w
         assert 350 < len(headers) < 400
         assert [entry.id for entry in session.path()] == [header.id for header in headers]
         assert session.reader.damaged >= 400 - len(headers)
+
+
+def count_free_pages(path: Path) -> None:
+    """Let the file say that it has five free pages, of which there are none."""
+    content = bytearray(path.read_bytes())
+    content[32:40] = bytes((0, 0, 0, 0, 0, 0, 0, 5))
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (count_free_pages, r"(?i).*freelist.* 5\b.*"),
+        (lambda path: damage(path, b'"message 200 x'), r"The session file .* is damaged.*"),
+    ],
+    ids=["found", "unreadable"],
+)
+def test_what_is_damaged_is_told_in_one_line(
+    tmp_path: Path, harm: Callable[[Path], None], told: str
+) -> None:
+    path = tmp_path / "s.db"
+    filled(path, 400)
+    with Store(path) as store:
+        assert store.damage() == ""
+    harm(path)
+    with Store(path) as store:
+        line = store.damage()
+    assert re.fullmatch(told, line)
+    assert line == " ".join(line.split())
 
 
 OLD = schema.SCHEMA_VERSION

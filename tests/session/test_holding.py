@@ -60,8 +60,9 @@ def test_whoever_is_taken_over_is_told_and_can_only_read_until_it_takes_it_back(
         lambda: session.label(1, "x"),
     ]
     for change in changes:
-        with pytest.raises(SessionTakenOver):
+        with pytest.raises(SessionTakenOver) as raised:
             change()
+        assert raised.value.session_id == session.id
     assert texts(session.path()) == ["a"]
     assert texts(other.skeleton()) == ["a", "b"]
     session.hold(take_over=True)

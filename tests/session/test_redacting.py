@@ -1,11 +1,12 @@
 """A redacted secret is in no byte of the store, and the tree is as it was without it."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.entry_strategies import paths
@@ -19,24 +20,40 @@ from tui_agent.secret_forms import SecretForms
 from tui_agent.session.entries import (
     AssistantEntry,
     BookkeepingEntry,
+    BranchSummaryEntry,
     CheckpointEntry,
+    CompactionEntry,
     Entry,
     EntryAdapter,
     FileChange,
+    FilePart,
+    ImagePart,
+    PinnedText,
     ReasoningPart,
+    ShellEntry,
+    StateText,
+    SummaryDetails,
     TextPart,
+    ToolCallPart,
+    ToolMetadata,
     ToolResultEntry,
     ToolStatus,
+    UserEntry,
 )
 from tui_agent.session.errors import EntryNotFound
 from tui_agent.session.records import DraftText, Unsent
 from tui_agent.session.redacting import DROPPED_IMAGE, Removal, emptied, find, remove
-from tui_agent.session.rows import text_of
+from tui_agent.session.rows import blobs_of, text_of
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
 SECRET = 'Zq9"tr0ub\\adour&3\n<ß>'
 TEXT_FIELDS = frozenset({"text", "output", "summary", "command", "title", "blob", "opening"})
+
+LEFT_FIELDS = frozenset(
+    {"kind", "type", "call_id", "tool", "model", "status", "finish", "trigger", "synthetic"}
+)
+"""Names of the texts that stay in an entry whose content is removed."""
 
 secrets = st.text(
     st.characters(min_codepoint=33, max_codepoint=0x2FF, exclude_categories=("Cs", "Cc")),
@@ -123,6 +140,101 @@ def test_an_emptied_entry_has_none_of_its_texts(
         assert empty.kind == entry.kind
         assert json.dumps(secret)[1:-1] not in json.dumps(empty.model_dump())
         assert REMOVED in text_of(empty)
+
+
+def strings_in(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each text of a dumped entry with the name of its field."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from strings_in(item, key)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from strings_in(item, name)
+    elif isinstance(value, str):
+        yield name, value
+
+
+PICTURE = ImagePart(blob="a" * 64, mime="image/png", width=8, height=6, path="private.png")
+DETAILS = SummaryDetails(
+    read_files=("private.py",),
+    modified_files=("private.py",),
+    anchors=("private",),
+    user_messages=("#1 private",),
+    rules=("private",),
+    rules_known=("private",),
+    rules_lost=1,
+    untold=("private",),
+    pinned=(PinnedText(id=1, text="private"),),
+    state=(StateText(tool="todo", name="private", text="private"),),
+    file_ids={"private.py": 1},
+    hook="private",
+    remembered=("private",),
+)
+FILLED: list[Entry] = [
+    UserEntry(
+        id=1,
+        parts=(
+            TextPart(text="private"),
+            FilePart(path="private.py", text="private"),
+            PICTURE,
+        ),
+    ),
+    ShellEntry(id=2, command="private", output="private"),
+    AssistantEntry(
+        id=3,
+        parts=(
+            ReasoningPart(text="private", blob='{"signature": "private"}', model="m"),
+            TextPart(text="private"),
+            ToolCallPart(call_id="c", tool="read", arguments='{"path": "private"}'),
+        ),
+        model="m",
+        error="private",
+    ),
+    ToolResultEntry(
+        id=4,
+        call_id="c",
+        tool="read",
+        status=ToolStatus.COMPLETED,
+        output="private",
+        attachments=(PICTURE,),
+        full_output="b" * 64,
+        title="private",
+        metadata=ToolMetadata(
+            path="private.py",
+            diff="private",
+            read_files=("private.py",),
+            modified_files=("private.py",),
+            branch=9,
+        ),
+    ),
+    CompactionEntry(
+        id=5,
+        summary="private",
+        first_kept_id=1,
+        tokens_before=9,
+        tokens_after=1,
+        trigger="manual",
+        item='{"private": 1}',
+        details=DETAILS,
+    ),
+    BranchSummaryEntry(id=6, summary="private", from_id=1, details=DETAILS),
+]
+"""An entry of each kind that has content, with a text in each field that can hold one."""
+
+
+@example(path=FILLED)
+@given(path=paths())
+def test_of_an_emptied_entry_only_what_holds_the_tree_together_is_left(path: list[Entry]) -> None:
+    for entry in path:
+        if isinstance(entry, BookkeepingEntry):
+            continue
+        left = {
+            name
+            for name, text in strings_in(emptied(entry).model_dump())
+            if text not in ("", REMOVED, "{}")
+        }
+        assert left <= LEFT_FIELDS
+        assert not blobs_of(emptied(entry))
 
 
 @pytest.fixture

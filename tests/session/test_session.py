@@ -491,6 +491,19 @@ def test_sqlite_and_python_agree_on_what_only_calls_tools(session: Session, entr
     assert headers.letters.isupper() is silent
 
 
+@pytest.mark.parametrize(
+    "kinds", [{"assistant"}, {"user"}, {"tool_result"}, {"user", "assistant"}, {"shell"}], ids=str
+)
+def test_entries_are_found_by_kind_and_answers_that_only_call_tools_are_answers(
+    session: Session, kinds: set[str]
+) -> None:
+    session.append_many([said("go"), calling(""), result(0, "c"), calling("I look."), said("on")])
+    headers = session.skeleton()
+    wanted = [at for at, header in enumerate(headers) if header.kind in kinds]
+    assert headers.of_kinds(kinds) == wanted
+    assert Headers.of(headers).of_kinds(kinds) == wanted
+
+
 def test_columns_and_headers_tell_the_same_of_a_tree_with_branches_and_gaps(
     session: Session,
 ) -> None:
