@@ -1,5 +1,6 @@
 """What commands are taken apart into, and what "always" offers for each."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from tests.support.bypass_project import make_project
 from tests.support.thoroughness import examples
 from tui_agent.permission import Permission
-from tui_agent.shell.needs import command_needs
+from tui_agent.shell.needs import HARMLESS_DEVICES, command_needs
 from tui_agent.shell.reader import MAX_CHARS, read_script
 
 
@@ -321,3 +322,72 @@ def test_a_line_that_takes_too_long_to_follow_is_unclear(tmp_path: Path, line: s
     (need,) = command_needs(line, tmp_path, tmp_path)
     assert "too often" in need.unclear
     assert need.pattern == line
+
+
+@pytest.mark.parametrize(
+    ("written", "value", "is_glob", "shown"),
+    [
+        ("*.py", "*.py", True, "*.py"),
+        ("a?", "a?", True, "a?"),
+        ("[ab]", "[ab]", True, "[ab]"),
+        ("'two words'", "two words", False, "'two words'"),
+        ('"two words"', "two words", False, "'two words'"),
+        ('""', "", False, "''"),
+        ("'*.py'", "*.py", False, "'*.py'"),
+        ('"*.py"', "*.py", False, "'*.py'"),
+        (r"\*.py", "*.py", False, "'*.py'"),
+        ('"a "*', "a *", True, "a *"),
+        ('"$X *"', None, False, '"$X *"'),
+        ('"$?  *"', "0  *", False, "'0  *'"),
+    ],
+)
+def test_only_what_is_not_quoted_is_a_glob(
+    written: str, value: str | None, shown: str, *, is_glob: bool
+) -> None:
+    (command,) = read_script(f"echo {written}").commands
+    word = command.words[1]
+    assert (word.value, word.glob, word.shown) == (value, is_glob, shown)
+
+
+@pytest.mark.parametrize("word", ["a{b", "{a", "a}", "{a,b}", "{a,'b'}", r"\{x", "a${b}{", "é{"])
+def test_a_word_with_a_brace_is_not_understood(word: str) -> None:
+    problems = read_script(f"echo {word}").problems
+    assert problems == ["it contains a word that can't be parsed"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["echo x &# c", "(# c\nls)", "ls |# c\ncat", "f(){ ls;}# c", "echo a\\\n# c", "ls \\ # c"],
+)
+def test_a_comment_that_bash_may_read_otherwise_is_reported(line: str) -> None:
+    assert "its comments can't be parsed" in read_script(line).problems
+
+
+@pytest.mark.parametrize(
+    ("line", "fed"),
+    [
+        ("bash <<< 'rm x'", ["<<< 'rm x'"]),
+        ("<<< 'rm x' bash", ["<<< 'rm x'"]),
+        ("A=1 bash <<< 'rm x' -s", ["<<< 'rm x'"]),
+        ("bash -s <<< 'rm x' > out", ["<<< 'rm x'"]),
+        ("bash <<EOF\nrm x\nEOF", ["<<EOF\nrm x\nEOF"]),
+        ("ls", [""]),
+    ],
+)
+def test_a_command_is_known_with_what_is_fed_to_it(line: str, fed: list[str]) -> None:
+    assert [command.fed for command in read_script(line).commands] == fed
+
+
+@pytest.mark.parametrize("device", sorted(HARMLESS_DEVICES))
+def test_a_harmless_device_is_no_place_outside(device: str, project: Path) -> None:
+    needs = command_needs(f"make {device} < {device}", project, project)
+    assert {need.permission for need in needs} == {Permission.BASH}
+
+
+@pytest.mark.parametrize("line", ["sudo $X ''", 'env "$X" ls', 'sh -c "" x', "xargs $(ls)", "nice"])
+def test_other_spellings_of_a_command_have_no_words_that_it_has_not(
+    line: str, project: Path
+) -> None:
+    for need in command_needs(line, project, project):
+        for alias in need.aliases:
+            assert set(re.findall(r"\w+", alias)) <= set(re.findall(r"\w+", line))
