@@ -215,6 +215,7 @@ FILLED: list[Entry] = [
         tokens_after=1,
         trigger="manual",
         item='{"private": 1}',
+        instructions="private",
         details=DETAILS,
     ),
     BranchSummaryEntry(id=6, summary="private", from_id=1, details=DETAILS),

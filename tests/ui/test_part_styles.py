@@ -3,28 +3,15 @@
 from pathlib import Path
 
 import pytest
-from textual.css.stylesheet import Stylesheet
-from textual.dom import DOMNode
 from textual.widget import Widget
 
+from tests.support.eager_styles import eager_styles
 from tests.support.every_view import VIEWS
 from tests.support.ui_app import Stage, make_stage
 from tui_agent.ui.part_styles import PartStyles
 
 ALWAYS = ("worked", "context", "settings", "tree")
 """Views that stand for all of them."""
-
-
-def eager_styles(widget: Widget) -> dict[str, object]:
-    """Return the styles of all parts as Textual finds them."""
-    sheet = widget.app.stylesheet
-    found = {}
-    for name in widget._get_component_classes():
-        part = DOMNode(classes=name)
-        part._attach(widget)
-        Stylesheet.apply(sheet, part)
-        found[name] = part.styles.base.get_rules()
-    return found
 
 
 def check_parts(stage: Stage) -> int:

@@ -197,8 +197,9 @@ def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = 
 
     This is the lifetime in the settings. With "auto", it is an hour if, given the pauses between
     the path's requests, an hour would have cost less than five minutes; otherwise it is five
-    minutes. The choice changes only after a pause of more than five minutes, so a prefix is never
-    requested with another lifetime while it is cached. ``now`` is in milliseconds since the epoch;
+    minutes. Only the newest `_REQUESTS` requests are compared. The choice changes after a pause of
+    more than five minutes, so that a prefix is not requested with another lifetime while it is
+    cached; it also changes when the last such pause is too old to be compared. ``now`` is in milliseconds since the epoch;
     None means the time of the path's last request.
     """
     if settings.ttl != "auto":

@@ -169,6 +169,7 @@ def emptied(entry: Entry) -> Entry:
             changes["metadata"] = kept
         case CompactionEntry():
             changes = {"summary": REMOVED, "item": None, "details": SummaryDetails()}
+            changes["instructions"] = None
         case BranchSummaryEntry():
             changes = {"summary": REMOVED, "details": SummaryDetails()}
         case BookkeepingEntry():
