@@ -199,8 +199,8 @@ def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = 
     the path's requests, an hour would have cost less than five minutes; otherwise it is five
     minutes. Only the newest `_REQUESTS` requests are compared. The choice changes after a pause of
     more than five minutes, so that a prefix is not requested with another lifetime while it is
-    cached; it also changes when the last such pause is too old to be compared. ``now`` is in milliseconds since the epoch;
-    None means the time of the path's last request.
+    cached; it also changes when the last such pause is too old to be compared. ``now`` is in
+    milliseconds since the epoch; None means the time of the path's last request.
     """
     if settings.ttl != "auto":
         return settings.ttl
