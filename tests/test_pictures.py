@@ -21,7 +21,7 @@ from tui_agent.pictures import (
     Picture,
     PictureLimits,
     fits,
-    picture_size,
+    look_at_picture,
     picture_type,
     read_picture,
 )
@@ -142,9 +142,21 @@ def test_what_is_no_picture_says_what_it_is(data: bytes, reason: str) -> None:
     assert reason in found.reason
 
 
-def test_the_size_is_read_from_the_head_of_a_file(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(drawn(size=(7, 3)))
-    (tmp_path / "b").write_bytes(b"nothing")
-
-    assert picture_size(tmp_path / "a") == (7, 3)
-    assert picture_size(tmp_path / "b") == (0, 0)
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (drawn(size=(7, 3)), (7, 3)),
+        (b"nothing", NoPicture("no picture that can be read")),
+        # The size is known, but the rest is missing.
+        (noise(300, 300)[:2_000], NoPicture("a picture that is damaged or cut off")),
+        (b"\0" * (MAX_SOURCE_BYTES + 1), NoPicture("a file of more than 40 MB")),
+    ],
+    ids=["whole", "text", "cut off", "large"],
+)
+def test_a_file_is_looked_at_as_it_is_when_it_is_sent(
+    tmp_path: Path, data: bytes, found: object
+) -> None:
+    (tmp_path / "a").write_bytes(data)
+    assert look_at_picture(tmp_path / "a") == found
+    read = read_picture(data)
+    assert (read if isinstance(read, NoPicture) else (read.width, read.height)) == found

@@ -27,6 +27,7 @@ MAX_PIXELS = 64_000_000
 claim any size."""
 MAX_SOURCE_BYTES = 40_000_000
 """Maximum size of a picture file that is read, in bytes."""
+TOO_LARGE = f"a file of more than {MAX_SOURCE_BYTES // 1_000_000} MB"
 TYPES = {
     "PNG": "image/png",
     "JPEG": "image/jpeg",
@@ -129,7 +130,7 @@ def read_picture(data: bytes, limits: PictureLimits = STANDARD) -> Picture | NoP
     May take seconds, so call it in a thread.
     """
     if len(data) > MAX_SOURCE_BYTES:
-        return NoPicture(f"a file of more than {MAX_SOURCE_BYTES // 1_000_000} MB")
+        return NoPicture(TOO_LARGE)
     try:
         return _read(data, limits)
     except Exception as error:  # noqa: BLE001 - Pillow's decoders may raise any error
@@ -137,17 +138,31 @@ def read_picture(data: bytes, limits: PictureLimits = STANDARD) -> Picture | NoP
         return NoPicture(_described(data))
 
 
-def picture_size(path: Path) -> tuple[int, int]:
-    """Return a picture file's width and height in pixels; (0, 0) if they are unknown.
+def look_at_picture(path: Path) -> tuple[int, int] | NoPicture:
+    """Return a picture file's width and height in pixels, or what it is if it can't be decoded.
 
-    Reads only the start of the file. Raises OSError if the file can't be opened.
+    Decodes the picture, but doesn't convert it. May take a second, so call it in a thread. Raises
+    OSError if the file can't be read.
     """
     with path.open("rb") as file:
-        try:
-            return _opened(file).size
-        except Exception as error:  # noqa: BLE001 - as above
-            log.info("could not read the size of a picture: %s", error)
-            return 0, 0
+        data = file.read(MAX_SOURCE_BYTES + 1)
+    if len(data) > MAX_SOURCE_BYTES:
+        return NoPicture(TOO_LARGE)
+    try:
+        with _opened(io.BytesIO(data)) as image:
+            width, height = image.size
+            if width * height <= MAX_PIXELS:
+                image.load()
+                return width, height
+            return _too_many_pixels(image)
+    except Exception as error:  # noqa: BLE001 - as above
+        log.info("could not decode a picture: %s", error)
+        return NoPicture(_described(data))
+
+
+def _too_many_pixels(image: "Image") -> NoPicture:
+    width, height = image.size
+    return NoPicture(f"a picture of {width}x{height} pixels, too many to decode")
 
 
 def _opened(file: "io.BytesIO | io.BufferedReader") -> "Image":
@@ -163,7 +178,7 @@ def _read(data: bytes, limits: PictureLimits) -> Picture | NoPicture:
     with _opened(io.BytesIO(data)) as image:
         width, height = image.size
         if width * height > MAX_PIXELS:
-            return NoPicture(f"a picture of {width}x{height} pixels, too many to decode")
+            return _too_many_pixels(image)
         mime = TYPES.get(image.format or "", "")
         is_small = max(width, height) <= limits.side and len(data) <= limits.bytes
         image.load()

@@ -244,6 +244,16 @@ async def test_a_command_that_would_open_another_session_says_where_to_do_that(
     await session.aclose()
 
 
+async def test_what_could_not_be_attached_is_said(tmp_path: Path) -> None:
+    editor = RecordingEditor()
+    session = await opened(tmp_path, editor, Reply("Yes."))
+    (session.agent.ports.cwd / "cut.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    await session.prompt(Prompt("see @cut.png", ()))
+    what = "a picture that is damaged or cut off"
+    assert f"Not attached, it is {what}: cut.png.\n\n" in editor.texts
+    await session.aclose()
+
+
 @pytest.mark.parametrize("text", ["hello", "/compact"])
 async def test_a_prompt_is_answered_if_its_session_is_closed_before_all_updates_are_sent(
     tmp_path: Path, text: str

@@ -121,7 +121,8 @@ async def test_a_long_file_is_cut_and_a_binary_one_described(
     _text, long, binary = (await load(harness, "@long.txt @data.bin")).parts
     assert isinstance(long, FilePart)
     assert long.text.endswith("[10 more bytes; use read for the rest]")
-    assert binary == FilePart(path="data.bin", text="[binary file of 20 bytes]")
+    assert isinstance(binary, FilePart)
+    assert binary.text == "[binary file of 20 bytes]"
 
 
 async def test_an_image_goes_as_one_unless_it_is_too_large(
@@ -136,17 +137,44 @@ async def test_an_image_goes_as_one_unless_it_is_too_large(
     assert harness.agent.ports.blob(image.blob) == png(3, 2)
     assert isinstance(huge, FilePart)
     assert huge.text == "[not shown: it is a file of more than 40 MB]"
+    assert huge.problem == "a file of more than 40 MB"
 
 
-async def test_a_picture_is_known_by_its_bytes_and_what_is_none_says_why(
+async def test_a_picture_is_known_by_its_bytes_and_a_text_that_is_named_like_one_is_sent(
     harness: Harness, tmp_path: Path
 ) -> None:
     (tmp_path / "project/photo.txt").write_bytes(png(3, 2))
     (tmp_path / "project/page.png").write_bytes(b"<!DOCTYPE html><html>Not found</html>")
-    _text, image, page = (await load(harness, "@photo.txt @page.png")).parts
+    (tmp_path / "project/fake.png").write_bytes(b"only words\n" * 300)
+    loaded = await load(harness, "@photo.txt @page.png @fake.png")
+    _text, image, page, fake = loaded.parts
     assert isinstance(image, ImagePart)
     assert image.mime == "image/png"
-    assert page == FilePart(path="page.png", text="[not shown: it is a web page]")
+    assert page == FilePart(path="page.png", text="<!DOCTYPE html><html>Not found</html>")
+    assert fake == FilePart(path="fake.png", text="only words\n" * 300)
+    assert loaded.problem is None
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "what"),
+    [
+        ("cut.png", png(300, 300)[:60], "a picture that is damaged or cut off"),
+        ("empty.png", b"", "an empty file"),
+        ("photo.heic", b"\0\0\0\x18ftypheic\0\0\0\0", "a HEIC photo: save it as JPEG"),
+        ("data.bin", b"\0" * 20, "a binary file of 20 bytes"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_the_user_is_told_what_can_not_be_sent(
+    harness: Harness, tmp_path: Path, name: str, data: bytes, what: str
+) -> None:
+    (tmp_path / "project" / name).write_bytes(data)
+    loaded = await load(harness, f"@{name}")
+    part = loaded.parts[1]
+    assert isinstance(part, FilePart)
+    assert part.problem == what
+    assert what.removeprefix("a ") in part.text
+    assert loaded.problem == f"Not attached, it is {what}: {name}."
 
 
 async def test_what_does_not_exist_stays_text_and_is_said(harness: Harness, tmp_path: Path) -> None:
@@ -178,8 +206,12 @@ async def test_documents_and_notebooks_that_are_mentioned(harness: Harness, tmp_
     (tmp_path / "project/a.pdf").write_bytes(b"%PDF-1.4\n")
     cells = '{"cells": [{"cell_type": "raw", "source": "one", "metadata": {}}], "nbformat": 4}'
     write(tmp_path / "project/a.ipynb", cells)
-    _text, document, notebook = (await load(harness, "@a.pdf @a.ipynb")).parts
-    assert document == FilePart(path="a.pdf", text="[document of 9 bytes; use read for its text]")
+    loaded = await load(harness, "@a.pdf @a.ipynb")
+    _text, document, notebook = loaded.parts
+    assert isinstance(document, FilePart)
+    assert document.text == "[document of 9 bytes; use read for its text]"
+    assert document.problem == "a document, which the model can read with a tool"
+    assert loaded.problem is None
     assert notebook == FilePart(path="a.ipynb", text="# %% [1] raw\none\n")
 
 

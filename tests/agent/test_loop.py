@@ -282,6 +282,26 @@ async def test_a_message_during_a_run_steers_it_after_the_tool_batch(tmp_path: P
     assert "<system-reminder>" in client.requests[1].messages[-1].text
 
 
+async def test_a_message_that_the_run_can_not_take_yet_is_shown_as_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_agent.agent.agent.SHOWN_SECONDS", 0.01)
+    harness = make_agent(tmp_path, [Reply("Yes.")])
+    head = harness.agent.context.head
+    gather, ready = head.gather_tools, asyncio.Event()
+
+    async def slow(model: str, mode: str) -> None:
+        await ready.wait()
+        await gather(model, mode)
+
+    monkeypatch.setattr(head, "gather_tools", slow)
+    harness.agent.submit("hello")
+    await harness.until(lambda: harness.of(QueueChanged) == [QueueChanged(steer=("hello",))])
+    ready.set()
+    assert (await harness.ended()).reason == "done"
+    assert harness.of(QueueChanged)[-1] == QueueChanged()
+
+
 async def test_a_follow_up_waits_until_the_agent_is_idle(tmp_path: Path) -> None:
     harness = make_agent(
         tmp_path, ScriptedClient([ASKS, Reply("One."), Reply("Two.")]), answer=None

@@ -49,6 +49,15 @@ def tree(root: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
+def directories(root: Path) -> dict[str, int]:
+    """Return every directory below a directory, with its permission bits."""
+    return {
+        str(path.relative_to(root)): path.stat().st_mode & 0o7777
+        for path in root.rglob("*")
+        if path.is_dir() and ".git" not in path.parts
+    }
+
+
 def checkpoints(harness: Harness) -> list[CheckpointEntry]:
     return harness.entries(CheckpointEntry)
 
@@ -104,6 +113,91 @@ async def test_what_a_command_did_is_undone_byte_by_byte(
     done = await restore(harness, leaf)
     assert not done.failed
     assert tree(project) == after
+    await harness.agent.aclose()
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        (
+            call("write", path="keep/x.txt", content="x"),
+            call("write", path="keep2/sub/deep/x.txt", content="x"),
+        ),
+        (bash("touch keep/x.txt; mkdir keep2/sub/deep; touch keep2/sub/deep/x.txt"),),
+        (bash("mkdir -p emptied keep2/empty/in; chmod 750 emptied"),),
+        (bash("mkdir gone"), bash("rmdir gone keep keep2/sub && touch keep2/sub")),
+        (bash("mv keep kept && rm run.sh && mkdir -p run.sh/in"),),
+    ],
+)
+@pytest.mark.parametrize("in_place", [False, True])
+async def test_only_directories_that_the_turn_made_are_removed(
+    tmp_path: Path, project: Path, calls: tuple[Call, ...], *, in_place: bool
+) -> None:
+    (project / "keep").mkdir(mode=0o700)
+    (project / "keep2" / "sub").mkdir(parents=True)
+    before = tree(project), directories(project)
+    harness = rewinding(tmp_path, *[(one,) for one in calls], (bash("true"),))
+    for _ in calls:
+        await harness.say("do it")
+    after = tree(project), directories(project)
+    assert after != before
+    leaf = harness.session.leaf
+    if in_place:
+        await harness.agent.files.restore_in_place(await harness.agent.files.plan(None), None)
+    else:
+        await restore(harness, None)
+    assert (tree(project), directories(project)) == before
+    await restore(harness, leaf)
+    assert (tree(project), directories(project)) == after
+    await harness.agent.aclose()
+
+
+@pytest.mark.parametrize("command", ["mkdir -p new/er", "mkdir -p new/er; touch new/er/x.txt"])
+async def test_a_directory_that_the_user_filled_stays(
+    tmp_path: Path, project: Path, command: str
+) -> None:
+    harness = rewinding(tmp_path, (bash(command),))
+    await harness.say("do it")
+    (project / "new" / "mine").mkdir()
+    await restore(harness, None)
+    assert directories(project).keys() & {"new", "new/er", "new/mine"} == {"new", "new/mine"}
+    await harness.agent.aclose()
+
+
+async def test_a_repository_without_files_of_its_own_stays_whole(
+    tmp_path: Path, project: Path
+) -> None:
+    harness = rewinding(tmp_path, (bash("git init -q --bare store.git; git init -q sub"),))
+    await harness.say("do it")
+    before = sorted((project / "store.git").rglob("*"))
+    await restore(harness, None)
+    assert sorted((project / "store.git").rglob("*")) == before
+    assert (project / "sub" / ".git" / "refs" / "heads").is_dir()
+    await harness.agent.aclose()
+
+
+async def test_a_removed_empty_directory_is_named(tmp_path: Path, project: Path) -> None:
+    harness = rewinding(tmp_path, (bash("mkdir -p emptied gen; touch gen/x"),))
+    await harness.say("do it")
+    leaf = harness.session.leaf
+    wanted = await harness.agent.files.plan(None)
+    done = await harness.agent.files.restore(wanted)
+    assert files_phrase(wanted, done) == "gen/x deleted, emptied/ removed"
+    await harness.agent.navigator.go(None)
+    wanted = await harness.agent.files.plan(leaf)
+    done = await harness.agent.files.restore(wanted)
+    assert files_phrase(wanted, done) == "gen/x restored, emptied/ created"
+    await harness.agent.aclose()
+
+
+async def test_in_a_project_of_too_many_directories_none_is_removed_for_a_command(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifest, "MAX_DIRECTORIES", 1)
+    harness = rewinding(tmp_path, (bash("mkdir new; touch new/x.txt"),))
+    await harness.say("do it")
+    await restore(harness, None)
+    assert list((project / "new").iterdir()) == []
     await harness.agent.aclose()
 
 

@@ -129,6 +129,31 @@ async def test_a_link_that_nobody_may_read_ends_the_call_and_not_the_run(tmp_pat
 
 
 @works
+async def test_a_directory_that_a_command_made_or_removed_goes_back(tmp_path: Path) -> None:
+    commands = "mkdir -p made/in src/new; touch src/new/a.txt; rmdir mine"
+    harness = make_held(tmp_path, commands, mode="auto-edit", answer=ONCE, keeps_files=True)
+    project = tmp_path / "project"
+    (project / "mine").mkdir(mode=0o700)
+    (project / "src/mine").mkdir()
+    await harness.say("go")
+    leaf = harness.session.leaf
+    assert (project / "made/in").is_dir()
+    assert not (project / "mine").exists()
+    files = harness.agent.files
+    await files.restore(await files.plan(None))
+    assert not (project / "made").exists()
+    assert not (project / "src/new").exists()
+    assert (project / "mine").stat().st_mode & 0o777 == 0o700
+    assert (project / "src/mine").is_dir()
+    await harness.agent.navigator.go(None)
+    await files.restore(await files.plan(leaf))
+    assert (project / "made/in").is_dir()
+    assert (project / "src/new/a.txt").is_file()
+    assert not (project / "mine").exists()
+    await harness.agent.aclose()
+
+
+@works
 @pytest.mark.parametrize(
     ("mode", "kept"), [("plan", "x = 1\n"), ("build", "x = 1\n"), ("auto-edit", "x = 2\n")]
 )

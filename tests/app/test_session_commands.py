@@ -13,7 +13,7 @@ from tests.app.test_race_commands import Told, controller_of, do
 from tests.app.test_sending import beside
 from tests.support.agents import Harness, make_agent
 from tests.support.races import writes
-from tests.support.scripted_client import Reply, ScriptedClient
+from tests.support.scripted_client import Call, Reply, ScriptedClient, call
 from tui_agent.agent.agent import Agent
 from tui_agent.app.controller import Controller
 from tui_agent.app.frontend import Choice
@@ -121,8 +121,11 @@ class Asked(Told):
 
     reply: Callable[[], Awaitable[str | None]] | None = None
 
+    asked: str = ""
+
     async def ask(self, question: Choice) -> str | None:  # type: ignore[override]
         assert self.reply is not None
+        self.asked = question.question
         return await self.reply()
 
 
@@ -172,6 +175,117 @@ async def test_detaching_continues_a_run_only_if_it_is_still_going_on(
     )
     assert await do(controller, "detach")
     assert begun == detached
+    await controller.close()
+
+
+def job(command: str) -> Call:
+    return call("bash", command=command, background=True)
+
+
+async def with_jobs(
+    tmp_path: Path, reply: Callable[[Choice], str | None], *commands: str, **services: Any
+) -> tuple[Harness, Controller]:
+    """Return an idle agent with running jobs, and its controller, whose questions get answers."""
+    harness = make_agent(tmp_path, [Reply(calls=tuple(map(job, commands))), Reply("They run.")])
+    await harness.say("start them")
+    controller = Controller(Answering(answer_to=reply), lambda _event: None)
+    controller.attach(harness.services(**services))
+    await controller.open_or_raise(OpenRequest(harness.session.id))
+    return harness, controller
+
+
+@dataclass
+class Answering(Told):
+    """A frontend that answers each question as ``answer_to`` says."""
+
+    answer_to: Callable[[Choice], str | None] = lambda _question: None
+    has_left: bool = False
+
+    async def ask(self, question: Choice) -> str | None:  # type: ignore[override]
+        return self.answer_to(question)
+
+    def leave(self) -> None:
+        self.has_left = True
+
+
+@pytest.mark.parametrize("answer", ["y", "n", None])
+async def test_quitting_asks_about_background_jobs(tmp_path: Path, answer: str | None) -> None:
+    asked: list[Choice] = []
+
+    def reply(question: Choice) -> str | None:
+        asked.append(question)
+        return answer
+
+    commands = ("sleep 61", "sleep 62")
+    _, controller = await with_jobs(tmp_path, reply, *commands)
+    assert await do(controller, "quit")
+    (question,) = asked
+    assert question.question == "2 background jobs are running. Quit?"
+    assert "These jobs end: “sleep 61”, “sleep 62”." in question.why
+    assert [key for key, _ in question.answers] == ["y", "n"]
+    assert isinstance(controller.frontend, Answering)
+    assert controller.frontend.has_left == (answer == "y")
+    await controller.close()
+    assert controller.frontend.words[-1] == "Ended 2 background jobs: “sleep 61”, “sleep 62”."
+
+
+async def test_a_detached_run_with_jobs_can_be_left_without_ending_it(tmp_path: Path) -> None:
+    left: list[bool] = []
+    _, controller = await with_jobs(
+        tmp_path, lambda _question: "d", "sleep 61",
+        detached_as="x", detach_terminals=lambda: left.append(True) or True,
+    )  # fmt: skip
+    assert await do(controller, "quit")
+    assert left == [True]
+    assert isinstance(controller.frontend, Answering)
+    assert not controller.frontend.has_left
+    await controller.close()
+
+
+async def test_if_the_run_ends_before_the_answer_its_job_is_asked_about(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def reply() -> str | None:
+        asked.append(controller.frontend.asked)  # type: ignore[attr-defined]
+        if len(asked) == 1:
+            harness.agent.interrupt()
+            await harness.agent.wait_idle()
+            return None
+        return "n"
+
+    script = [Reply(calls=(job("sleep 61"),)), Reply("I wait.", hang=True)]
+    harness = make_agent(tmp_path, ScriptedClient(script))
+    controller = await working(harness, reply)
+    assert await do(controller, "quit")
+    assert asked == ["The agent is working. Quit?", "1 background job is running. Quit?"]
+    await controller.close()
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+async def test_detaching_says_which_jobs_end(tmp_path: Path, answer: str) -> None:
+    asked: list[Choice] = []
+    begun: list[bool] = []
+
+    def reply(question: Choice) -> str | None:
+        asked.append(question)
+        return answer
+
+    _, controller = await with_jobs(
+        tmp_path, reply, "sleep 61", go_on_detached=lambda _session, is_running: begun.append(is_running)
+    )  # fmt: skip
+    assert await do(controller, "detach")
+    (question,) = asked
+    assert question.question == "1 background job is running. Detach?"
+    assert question.why == "This job ends: “sleep 61”."
+    assert begun == ([False] if answer == "y" else [])
+    await controller.close()
+
+
+async def test_opening_another_session_without_a_screen_says_which_jobs_end(tmp_path: Path) -> None:
+    _, controller = await with_jobs(tmp_path, lambda _question: None, "sleep 61")
+    assert await do(controller, "fork")
+    assert isinstance(controller.frontend, Answering)
+    assert "Ended 1 background job: “sleep 61”." in controller.frontend.words
     await controller.close()
 
 

@@ -91,6 +91,18 @@ async def test_a_call_that_a_hook_refused_is_not_said_to_need_an_option(tmp_path
     assert errors.getvalue() == "Not allowed: bash git push. A hook refused: not on Fridays\n"
 
 
+async def test_a_hook_that_the_run_waits_for_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_agent.agent.hooks.hooks.AWAITED_SECONDS", 0.01)
+    slow = HookSettings(event="user_prompt", command="sleep 0.2")
+    hooks = Hooks(lambda: from_settings([slow], tmp_path, os.environ))
+    harness = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), answer=None, hooks=hooks)
+    errors = io.StringIO()
+    assert await run_headless(harness, "go", err=errors) == ExitCode.DONE
+    assert errors.getvalue() == "Waiting for the user_prompt hook “sleep 0.2”.\n"
+
+
 PADDING = "x" * 300
 """Longer than a call's title."""
 

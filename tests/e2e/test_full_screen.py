@@ -1,6 +1,7 @@
 """The real program in a real terminal, from its start to its end."""
 
 import contextlib
+import json
 import os
 import sqlite3
 import subprocess
@@ -250,6 +251,29 @@ def draft(place: Place) -> str:
     (database,) = (place.root / "data").glob("*.db")
     with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
         return "".join(row[0] for row in connection.execute("SELECT body FROM drafts"))
+
+
+def test_a_message_survives_a_crash_while_a_hook_runs(
+    own_place: Place, server: ModelServer
+) -> None:
+    held = own_place.root / "held"
+    command = f"test -f {held} || {{ touch {held}; sleep 60; }}"
+    hooks = {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": command}]}]}
+    (own_place.root / ".claude").mkdir()
+    (own_place.root / ".claude/settings.json").write_text(json.dumps({"hooks": hooks}))
+    own_place.configure(server.openai_url)
+    terminal = own_place.start()
+    ask(terminal, "is it high water?")
+    terminal.wait_for("↳ hook   is it high water?")
+    terminal.wait_for("hook “test -f")
+    terminal.kill()
+    again = own_place.start("-c")
+    again.wait_for("A waiting message is back in the prompt")
+    server.play(Turn(text="At noon."))
+    again.press("enter")
+    again.wait_for("At noon.")
+    assert "is it high water?" in str(server.calls[-1].json["messages"])
+    quit_program(again)
 
 
 def unsent(place: Place) -> str:

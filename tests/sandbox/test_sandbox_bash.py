@@ -100,7 +100,7 @@ async def test_a_layered_command_has_just_what_it_changed_recorded(bench: Bench)
     """The project is not looked through."""
     assert BASH.touches(BashInput(command="make"), bench.context(AUTO)) == ()
     await bench.run("echo x > app.py; mkdir d; echo y > d/new; rm -f .gitignore", AUTO)
-    assert [sorted(names or []) for names in bench.recorded] == [["app.py", "d/new"]]
+    assert [sorted(names or []) for names in bench.recorded] == [["app.py", "d", "d/new"]]
 
 
 async def test_what_works_on_the_project_itself_has_all_of_it_watched(bench: Bench) -> None:
@@ -202,7 +202,7 @@ async def test_what_a_moved_command_changes_is_kept_at_its_end_and_recorded(benc
     await asyncio.wait_for(job.ended.wait(), 60)
     assert job.note == ""
     assert (bench.box.root / "d" / "new").read_text() == "y\n"
-    assert [sorted(names or []) for names in bench.recorded] == [["app.py", "d/new"]]
+    assert [sorted(names or []) for names in bench.recorded] == [["app.py", "d", "d/new"]]
     assert bench.box.layers() == []
 
 

@@ -29,7 +29,7 @@ def app_services(**given: Any) -> AppServices:
         "config_path": Path("config.toml"), "state_dir": None, "own_places": (),
         "warnings": (), "logins": SimpleNamespace(rows=tuple),
         "clock": time.time, "on_ready": nothing, "close_session": nothing, "show_agent": nothing,
-        "detach_terminals": nothing, "go_on_detached": nothing, "detached_run": nothing,
+        "detached_as": "", "detach_terminals": nothing, "go_on_detached": nothing, "detached_run": nothing,
         "config": Config, "save_setting": nothing, "settings_rows": tuple, "reread_settings": tuple, "doctor": tuple,
         "trust_question": nothing, "project_state": ProjectState, "answer_trust": nothing,
         "problem_of_command": lambda _cwd, _command: "", "forget_rule": nothing, "keep_rule": nothing,

@@ -147,13 +147,21 @@ async def test_a_dropped_path_is_shown_and_one_that_is_no_image_is_not(
 ) -> None:
     stage = a_stage(tmp_path, monkeypatch)
     (tmp_path / "my shot.png").write_bytes(PNG)
-    (tmp_path / "broken.png").write_bytes(b"no image")
+    (tmp_path / "cut.png").write_bytes(PNG[:40])
+    (tmp_path / "fake.png").write_bytes(b"no image")
     async with stage.run((80, 30)) as pilot:
-        await write(pilot, f'@"{tmp_path}/my shot.png" @gone.png @broken.png @a.txt')
+        await write(pilot, f'@"{tmp_path}/my shot.png" @gone.png @cut.png @fake.png @a.txt')
         await until(lambda: stage.main.attachments.display, pilot)
         await until(lambda: "2×2" in screen_text(stage), pilot)
-        assert len(stage.main.attachments.attachments) == 2
-        assert "▣ broken.png  ~" in screen_text(stage)
+        assert len(stage.main.attachments.attachments) == 3
+        shown = screen_text(stage)
+        assert "▣ cut.png  ▲ not sent: a picture that is damaged or cut off" in shown
+        assert "▣ fake.png  ▲ no image: sent as text" in shown
+        await pilot.press("enter")
+        await until(
+            lambda: "@cut.png · not sent: a picture that is damaged" in screen_text(stage), pilot
+        )
+        assert "@fake.png · 1 line" in screen_text(stage)
 
 
 async def test_a_model_that_takes_none_is_told_of(
@@ -166,6 +174,11 @@ async def test_a_model_that_takes_none_is_told_of(
         monkeypatch.setattr(directory, "limits", lambda model: replace(limits(model), vision=False))
         await pasted(stage, pilot)
         assert "can't see images: it gets only their names" in screen_text(stage)
+        (tmp_path / "fake.png").write_bytes(b"no image")
+        await pilot.press("backspace", "backspace")
+        await write(pilot, "@fake.png ")
+        await until(lambda: "sent as text" in screen_text(stage), pilot)
+        assert "can't see images" not in screen_text(stage)
 
 
 async def test_without_an_image_what_was_copied_here_is_pasted(

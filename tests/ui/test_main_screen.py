@@ -31,6 +31,7 @@ from tests.support.ui_app import (
     write,
 )
 from tui_agent.agent.events import (
+    HookAwaited,
     Notice,
     QueueChanged,
     RequestStarted,
@@ -40,10 +41,12 @@ from tui_agent.agent.events import (
     ToolFinished,
     ToolStarted,
 )
+from tui_agent.agent.message_queue import QueuedMessage
 from tui_agent.app.commands import command_table
 from tui_agent.app.controller import READ_ONLY
 from tui_agent.app.names_elsewhere import ELSEWHERE
 from tui_agent.app.services import AppServices, FirstView, Look, OpenRequest
+from tui_agent.app.unsent import place_of
 from tui_agent.resources import style_path
 from tui_agent.safe_text import ACTING
 from tui_agent.session.entries import (
@@ -178,6 +181,25 @@ async def test_what_waits_in_the_queue_is_shown_and_counted(stage: Stage) -> Non
         assert "and 4 more" in screen_text(stage)
         await emit(stage, pilot, QueueChanged())
         assert not stage.view.waiting.display
+
+
+async def test_a_message_whose_hooks_run_is_shown_and_saved(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        waiting = QueueChanged(("next one",), (), ("first", "second"))
+        stage.agent.queue.checked = (QueuedMessage((TextPart(text="first"),), follow_up=False),)
+        await emit(stage, pilot, RunStarted(), waiting, HookAwaited("user_prompt", "guard", 1.0))
+        shown = screen_text(stage)
+        assert "↳ hook   first" in shown
+        assert "↳ hook   second" in shown
+        assert "hook “guard” 1 s" in shown
+        lines = {line.split()[2]: line for line in shown.splitlines() if "↳" in line}
+        assert "enter" in lines["next"] or "takes back" in lines["next"]
+        assert "enter" not in lines["second"]
+        store = stage.services.store
+        assert store.take_unsent(place_of(stage.agent)).waiting == ("first",)
+        await emit(stage, pilot, QueueChanged(checked=("second",)))
+        assert "takes back" not in screen_text(stage)
+        stage.agent.queue.checked = ()
 
 
 async def test_what_waits_when_a_run_is_stopped_comes_back_into_the_prompt(stage: Stage) -> None:

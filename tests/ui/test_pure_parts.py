@@ -17,8 +17,12 @@ from textual.events import Key
 from tests.support.fake_agent import SIZE
 from tui_agent.agent.events import (
     AnswerDelta,
+    CompactionEnded,
+    CompactionStarted,
     Decision,
     EntryAppended,
+    HookAnswered,
+    HookAwaited,
     LiveAnswer,
     PermissionAsked,
     PermissionRequest,
@@ -271,6 +275,24 @@ def test_a_model_that_says_nothing_yet_is_told_of() -> None:
         describe_run(reading, 110.0, 0)
         == "working 20 s · reading 1,200 of 1,981 tokens · esc stops it"
     )
+
+
+def test_a_hook_that_the_agent_waits_for_is_shown() -> None:
+    awaited, answered = HookAwaited("x", "guard", 1.0), HookAnswered("x", "guard")
+    idle = RunState()
+    waiting = next_state(idle, awaited, 101.0)
+    assert describe_run(waiting, 103.0, 0) == "hook “guard” 3 s · esc stops it"
+    assert not next_state(waiting, answered, 103.0).active
+    summed = next_state(next_state(waiting, CompactionStarted("manual", 9), 101.0), answered, 102.0)
+    assert describe(summed, 103.0) == "compacting 2 s"
+    assert not next_state(summed, CompactionEnded(), 104.0).active
+    run = next_state(next_state(idle, RunStarted(), 90.0), awaited, 101.0)
+    assert describe_run(run, 103.0, 0) == "working 13 s · hook “guard” 3 s · esc stops it"
+    # Another call begins beside the one whose hook runs.
+    beside = next_state(run, ToolStarted("1", "bash", "", ""), 102.0)
+    assert describe_run(beside, 103.0, 0) == "working 13 s · hook “guard” 3 s · esc stops it"
+    assert describe(next_state(beside, answered, 104.0), 104.0) == "running bash 2 s"
+    assert not next_state(beside, RunEnded("interrupted"), 104.0).active
 
 
 def test_the_key_for_the_background_fits_into_80_columns() -> None:

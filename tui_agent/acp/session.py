@@ -358,6 +358,8 @@ class EditorSession:
         if self._cancels != cancels:
             return "cancelled"
         agent.switch_for(prepared)
+        if prepared.problem is not None:
+            self.controller.frontend.warn(prepared.problem)
         ended = self._next_end()
         agent.submit((*prepared.parts, *prompt.attached))
         return await self._outcome(ended)

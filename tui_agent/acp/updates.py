@@ -34,6 +34,7 @@ from tui_agent.agent.events import (
     CompactionEnded,
     CompactionStarted,
     EntryAppended,
+    HookAwaited,
     MessageRefused,
     Notice,
     PermissionRequest,
@@ -259,7 +260,7 @@ class Updates:
                 yield from self._appended(entry)
             case CompactionStarted() | CompactionEnded() if self._compactions:
                 yield from self._compaction(event)
-            case CompactionStarted() | RetryScheduled() | Notice():
+            case CompactionStarted() | RetryScheduled() | HookAwaited() | Notice():
                 yield helpers.update_agent_thought_text(f"{_thought(event)}\n")
             case MessageRefused(reason=reason):
                 yield helpers.update_agent_message_text(reason)
@@ -476,8 +477,10 @@ def diffs_of(diff: str, path: str) -> list[Any]:
     return found
 
 
-def _thought(event: CompactionStarted | RetryScheduled | Notice) -> str:
+def _thought(event: CompactionStarted | RetryScheduled | HookAwaited | Notice) -> str:
     match event:
+        case HookAwaited():
+            return event.sentence
         case RetryScheduled(seconds=seconds, reason=reason, loading=loading):
             if loading is not None:
                 return reason

@@ -67,6 +67,12 @@ from tui_agent.session.entries import (
 from tui_agent.session.session import Session
 from tui_agent.tools.questions import Asker, UserContact
 
+SHOWN_SECONDS = 0.5
+"""Seconds after which a message is shown as waiting if the run that it started has not taken it.
+
+The run may have to wait for MCP servers first.
+"""
+
 if TYPE_CHECKING:
     from tui_agent.agent.cache_pings import CachePings
     from tui_agent.agent.context_inspector import ContextInspector
@@ -373,6 +379,11 @@ class Agent:
             self.channel.emit(self.queue.snapshot())
         else:
             self.retry()
+            asyncio.get_running_loop().call_later(SHOWN_SECONDS, self._show_waiting)
+
+    def _show_waiting(self) -> None:
+        if self.queue:
+            self.channel.emit(self.queue.snapshot())
 
     def commands(self) -> tuple[CommandRow, ...]:
         """Return a row for each command that comes from a file, a skill or an MCP prompt."""

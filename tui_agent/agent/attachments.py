@@ -32,7 +32,6 @@ from tui_agent.pictures import (
     MAX_PDF_BYTES,
     MAX_PDF_PAGES,
     MAX_SOURCE_BYTES,
-    NoPicture,
     Picture,
     picture_type,
     read_picture,
@@ -81,6 +80,7 @@ _LARGEST = 1_000_000
 LOOKED_AT = 400
 """Number of newest entries that are searched for files to send again after a compaction."""
 
+_DOCUMENT = "a document, which the model can read with a tool"
 _LEADS_OUT = "the command came with the project and names files outside it"
 _LEAST_ROOM = 500
 """Number of tokens that must still be free for another file to be sent after a compaction."""
@@ -168,7 +168,11 @@ async def load_message(
         if known:
             files += known
         elif part is not None:
-            files.append(await _stored(part, put_blob))
+            stored = await _stored(part, put_blob)
+            files.append(stored)
+            problem = stored.problem if isinstance(stored, FilePart) else ""
+            if problem not in {"", _DOCUMENT} and not mention.in_code:
+                missing.setdefault(f"it is {problem}", []).append(mention.written)
         elif names_session(mention.written) and mention.written in typed:
             brought_over = await asyncio.to_thread(attached_part, mention.written, session)
             if isinstance(brought_over, FilePart):
@@ -252,33 +256,49 @@ def _why_missing(name: str, cwd: Path) -> str:
     return "it can't be read" if exists else "there is no such file"
 
 
+def note_on_file(name: str, path: Path) -> str:
+    """Return how a file that is named like a picture, but can't be sent as one, is attached.
+
+    ``name`` is its name in the message. Reads the file, so call it in a thread. Raises OSError.
+    """
+    match _file(name, path):
+        case FilePart(problem=problem) if problem:
+            return f"not sent: {problem}"
+        case _Document():
+            return "no image: sent as a PDF"
+        case _:
+            return "no image: sent as text"
+
+
 def _file(name: str, path: Path) -> FilePart | _Image | _Document:
     size = path.stat().st_size
+    problem = ""
     with path.open("rb") as file:
         head = file.read(SAMPLE_BYTES)
-        if picture_type(head) or path.suffix.lower() in IMAGE_SUFFIXES:
+        is_picture = bool(picture_type(head))
+        if is_picture or path.suffix.lower() in IMAGE_SUFFIXES:
             file.seek(0)
-            return _picture(name, file.read(MAX_SOURCE_BYTES + 1))
+            picture = read_picture(file.read(MAX_SOURCE_BYTES + 1))
+            if isinstance(picture, Picture):
+                return _Image(name, picture)
+            problem = picture.reason
     kind = kind_of(path.name, head)
     if kind == "pdf" and size <= MAX_PDF_BYTES:
         return _Document(name, path.read_bytes())
     if kind:
         return _to_be_read(name, size)
     start = read_start(real_path(path), FILE_BYTES)
+    # A text may be named like a picture.
+    if problem and (is_picture or start is None or not start.text):
+        return FilePart(path=name, text=f"[not shown: it is {problem}]", problem=problem)
     if start is None:
-        return FilePart(path=name, text=f"[binary file of {size} bytes]")
+        what = f"binary file of {size} bytes"
+        return FilePart(path=name, text=f"[{what}]", problem=f"a {what}")
     notebook = opened(path.name, start.text)
     text = shown_text(path, start.text if notebook is None else notebook.text)
     if start.size > start.bytes_read:
         text = f"{text}\n[{start.size - start.bytes_read} more bytes; use read for the rest]"
     return FilePart(path=name, text=text)
-
-
-def _picture(name: str, data: bytes) -> FilePart | _Image:
-    picture = read_picture(data)
-    if isinstance(picture, NoPicture):
-        return FilePart(path=name, text=f"[not shown: it is {picture.reason}]")
-    return _Image(name, picture)
 
 
 def _lines(path: Path, first: int, last: int) -> str:
@@ -341,7 +361,11 @@ async def read_pdf(data: bytes, path: Path) -> Picture | None:
 
 
 def _to_be_read(name: str, size: int) -> FilePart:
-    return FilePart(path=name, text=f"[document of {size} bytes; use read for its text]")
+    return FilePart(
+        path=name,
+        text=f"[document of {size} bytes; use read for its text]",
+        problem=_DOCUMENT,
+    )
 
 
 def room_for_files(size: ContextSize, settings: ContextSettings) -> int:

@@ -231,10 +231,37 @@ class QueueChanged:
     """The queue of the user's waiting messages changed.
 
     ``steer`` are the messages for the next step, ``follow_up`` those for when the agent is idle.
+    ``checked`` are the messages that come before these: their hooks are running, and they can't be
+    taken back.
     """
 
     steer: tuple[str, ...] = ()
     follow_up: tuple[str, ...] = ()
+    checked: tuple[str, ...] = ()
+
+
+@frozen
+class HookAwaited:
+    """The agent has been waiting for ``seconds`` until the hook ``name`` answers.
+
+    ``event`` is the event for which the hook runs. `HookAnswered` follows.
+    """
+
+    event: str
+    name: str
+    seconds: float
+
+    @property
+    def sentence(self) -> str:
+        return f"Waiting for the {self.event} hook “{self.name}”."
+
+
+@frozen
+class HookAnswered:
+    """The agent no longer waits for the hook ``name``, which answered, failed or was stopped."""
+
+    event: str
+    name: str
 
 
 @frozen
@@ -412,6 +439,8 @@ AgentEvent = (
     | QuestionsAnswered
     | RetryScheduled
     | QueueChanged
+    | HookAwaited
+    | HookAnswered
     | MessageRefused
     | Notice
     | CacheMissed

@@ -4,7 +4,6 @@
 model. `nothing_left` decides for the loop whether the model has finished its turn.
 """
 
-import asyncio
 from collections.abc import Sequence
 
 from tui_agent.agent.calls.call import StopRunError
@@ -15,7 +14,6 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.reminders import reminder
 from tui_agent.context.verdict import ENDS_TURN, Verdict, verdict_on
 from tui_agent.session.entries import AssistantEntry, Entry, TextPart, UserEntry, joined_text
-from tui_agent.session.errors import StoreError
 from tui_agent.session.path_queries import newest_message
 
 
@@ -43,7 +41,6 @@ class Intake:
         before the first step.
         """
         is_working = step > 0 and not self.nothing_left()
-        waiting = self.queue.snapshot()
         await self._admit(self.queue.take_steering(), step=step, mid_run=is_working)
         if self.nothing_left() and self.queue:
             await self._admit([self.queue.popleft()], step=step, mid_run=False)
@@ -52,8 +49,6 @@ class Intake:
         if isinstance(last, AssistantEntry) and _is_half_said(last):
             # A request must not end with an answer, and an answer that broke off must be continued.
             self._journal.append(reminder(path, "continue", self._ports.prompt("continue")))
-        if self.queue.snapshot() != waiting:
-            self._journal.channel.emit(self.queue.snapshot())
 
     async def _admit(self, messages: Sequence[QueuedMessage], *, step: int, mid_run: bool) -> None:
         """Append the messages that no hook refuses, each followed by the text of the hooks.
@@ -64,15 +59,21 @@ class Intake:
         """
         refused = ""
         admitted = 0
-        for index, message in enumerate(messages):
-            try:
-                problem = await self._admit_one(message, mid_run=mid_run)
-            except (asyncio.CancelledError, StoreError):
-                self.queue.extendleft(reversed(messages[index:]))
+        self.queue.checked = tuple(messages)
+        try:
+            while self.queue.checked:
+                if await self._ports.hooks.check_messages():
+                    self._journal.channel.emit(self.queue.snapshot())
+                problem = await self._admit_one(self.queue.checked[0], mid_run=mid_run)
+                self.queue.checked = self.queue.checked[1:]
+                refused = problem or refused
+                admitted += not problem
+        finally:
+            # Messages are left here if one can't be stored, or if its hooks are interrupted.
+            self.queue.extendleft(reversed(self.queue.checked))
+            self.queue.checked = ()
+            if messages:
                 self._journal.channel.emit(self.queue.snapshot())
-                raise
-            refused = problem or refused
-            admitted += not problem
         if refused and not admitted and step == 0:
             raise StopRunError(f"A hook refused the message: {refused}")
 

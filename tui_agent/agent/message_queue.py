@@ -29,6 +29,12 @@ class QueuedMessage:
 class MessageQueue(deque[QueuedMessage]):
     """The waiting messages, oldest first."""
 
+    checked: tuple[QueuedMessage, ...] = ()
+    """The messages that were taken out, but are not appended yet, because their hooks are running.
+
+    They are older than the waiting messages.
+    """
+
     def take_steering(self) -> list[QueuedMessage]:
         """Remove and return the messages that wait for the next step, oldest first."""
         taken = [message for message in self if not message.follow_up]
@@ -43,4 +49,5 @@ class MessageQueue(deque[QueuedMessage]):
         follow_up: list[str] = []
         for message in self:
             (follow_up if message.follow_up else steer).append(message.typed)
-        return QueueChanged(tuple(steer), tuple(follow_up))
+        checked = tuple(message.typed for message in self.checked)
+        return QueueChanged(tuple(steer), tuple(follow_up), checked)

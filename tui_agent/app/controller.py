@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tui_agent.agent.mentions import has_mention
 from tui_agent.app.commands import Command, commands_of, count_use, find, remedy_of
-from tui_agent.app.format import one_line
+from tui_agent.app.format import named_jobs, one_line, plural
 from tui_agent.app.frontend import (
     UNREQUESTED,
     Choice,
@@ -586,8 +586,12 @@ class Controller:
     async def _end(self, agent: Agent, race: Race | None) -> None:
         if race is not None:
             await self.attempt(race.aclose())
+        commands = agent.jobs.running_commands
         await agent.aclose()
         self.services.close_session(agent.session)
+        # On a screen, the user has been asked before.
+        if commands and not self.frontend.has_screen:
+            self.say(f"Ended {plural(len(commands), 'background job')}: {named_jobs(commands)}.")
 
     def _stay_without(self, request: OpenRequest) -> None:
         """If no session is open, keep the failed request, so that `retry_opening` can repeat it.

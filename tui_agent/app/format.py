@@ -23,6 +23,7 @@ __all__ = [
     "listed",
     "lower_case",
     "money",
+    "named_jobs",
     "one_line",
     "plural",
     "seconds",
@@ -153,6 +154,18 @@ def plural(count: int, noun: str) -> str:
     elif noun.endswith(("ch", "s", "x")):
         noun = f"{noun}e"
     return f"{count:,} {noun}s"
+
+
+MAX_JOBS_NAMED = 3
+"""Maximum number of background jobs that a sentence names; the others are counted."""
+
+
+def named_jobs(commands: Sequence[str]) -> str:
+    """Return the commands of background jobs, as words of a sentence."""
+    shown = [f"“{one_line(command, 60)}”" for command in commands[:MAX_JOBS_NAMED]]
+    if len(commands) > MAX_JOBS_NAMED:
+        shown.append(f"{len(commands) - MAX_JOBS_NAMED} more")
+    return ", ".join(shown)
 
 
 def dotted(*facts: str | None) -> str:

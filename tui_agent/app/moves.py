@@ -175,6 +175,7 @@ def files_phrase(
     said = []
     if done.done:
         said = [_steps_phrase(plan, done.done, verb)]
+    said += _directories_phrases(plan, done.directories)
     stays = done.stays(plan)
     for conflict in stays[:MAX_NAMED]:
         said.append(f"{_name(conflict.path)} stays ({conflict.reason})")
@@ -212,6 +213,26 @@ def _steps_phrase(plan: RestorePlan, paths: Sequence[str], verb: str = "restored
     if restored:
         said.append(f"{_listed(restored)} {verb}")
     return ", ".join(said)
+
+
+def _directories_phrases(plan: RestorePlan, paths: Sequence[str]) -> list[str]:
+    """Return phrases that name the directories in ``paths`` that contain no file of the plan.
+
+    The names of the plan's files already say what happened to the directories around these.
+    """
+    removed: list[str] = []
+    created: list[str] = []
+    for step in plan.directories:
+        around = f"{step.path}/"
+        has_files = any(file.path.startswith(around) for file in plan.steps)
+        if step.path in paths and not has_files:
+            (removed if step.mode is None else created).append(around)
+    said = []
+    if removed:
+        said = [f"{_listed(removed)} removed"]
+    if created:
+        said.append(f"{_listed(created)} created")
+    return said
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -112,8 +112,10 @@ async def put_files_back(controller: Controller, agent: Agent, message: UserEntr
     if not plan:
         return
     done = await agent.files.restore_in_place(plan, message.parent_id)
-    before = f"Files are as before “{one_line(message.text, 40)}”"
-    controller.say(f"{before}: {files_phrase(plan, done)} · /undo reverses this")
+    changed = files_phrase(plan, done)
+    if changed:
+        before = f"Files are as before “{one_line(message.text, 40)}”"
+        controller.say(f"{before}: {changed} · /undo reverses this")
 
 
 def _messages(agent: Agent) -> list[UserEntry]:

@@ -12,6 +12,8 @@ from tui_agent.agent.events import (
     CompactionEnded,
     CompactionProgress,
     CompactionStarted,
+    HookAnswered,
+    HookAwaited,
     PermissionAsked,
     PermissionSettled,
     PromptProgress,
@@ -36,6 +38,9 @@ def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:
     ``now`` is the time of the event, in seconds of the caller's clock.
     """
     found = _state_after(state, event, now)
+    is_waiting = state.hook and not isinstance(event, RunStarted | RunEnded | HookAnswered)
+    if is_waiting and not found.hook:
+        found = replace(found, hook=state.hook, hook_since=state.hook_since)
     if found is state or not found.active:
         return found
     if isinstance(event, RunStarted) or not state.active:
@@ -76,6 +81,11 @@ def _state_after(state: RunState, event: AgentEvent, now: float) -> RunState:  #
             return replace(state, phase=Phase.ASKING, since=now, detail="", in_run=in_run)
         case PermissionSettled() | QuestionsAnswered():
             return _with_tools(state, state.tools, now)
+        case HookAwaited(name=name, seconds=waited):
+            in_run = state.active and state.in_run
+            return replace(state, hook=name, hook_since=now - waited, in_run=in_run)
+        case HookAnswered(name=name) if name == state.hook:
+            return replace(state, hook="", in_run=state.phase is Phase.IDLE or state.in_run)
         case RetryScheduled(loading=float(waited)):
             return RunState(Phase.LOADING, now - waited, one_line(event.reason.rstrip("."), 80))
         case RetryScheduled():
@@ -84,7 +94,7 @@ def _state_after(state: RunState, event: AgentEvent, now: float) -> RunState:  #
                 detail += f": {one_line(event.reason, 80)}"
             return RunState(Phase.RETRY, now, detail, until=now + event.seconds)
         case CompactionStarted():
-            return RunState(Phase.COMPACTING, now, in_run=state.active)
+            return RunState(Phase.COMPACTING, now, in_run=state.active and state.in_run)
         case CompactionProgress(text=text) if state.phase is Phase.COMPACTING:
             return replace(state, words=state.words + text.count(" ") + text.count("\n"))
         case CompactionEnded():

@@ -62,16 +62,22 @@ class RunState:
     """Whether a request was sent and nothing of the answer has been received yet."""
     in_run: bool = True
     """Whether the activity is part of a run. A shell command or compaction between runs isn't."""
+    hook: str = ""
+    """Name of the hook whose answer the agent waits for; "" if it waits for none."""
+    hook_since: float = 0.0
+    """Time at which the hook was started."""
 
     @property
     def active(self) -> bool:
         """Whether the agent is doing anything, in a run or outside one."""
-        return self.phase is not Phase.IDLE
+        return self.phase is not Phase.IDLE or bool(self.hook)
 
 
 def describe(state: RunState, now: float) -> str:  # noqa: PLR0911 - one arm per phase
     """Return the agent's state in a few words; "" if it is idle."""
     passed = seconds(now - state.since)
+    if state.hook and state.phase is not Phase.ASKING:
+        return f"hook “{one_line(state.hook, 40)}” {seconds(now - state.hook_since)}"
     match state.phase:
         case Phase.IDLE:
             return ""
@@ -117,7 +123,7 @@ def describe_run(state: RunState, now: float, characters: int, *, background_key
     """
     what = describe(state, now)
     if state.phase in _WORKING and state.in_run:
-        if state.phase in {Phase.WAITING, Phase.STREAMING}:
+        if state.phase in {Phase.WAITING, Phase.STREAMING} and not state.hook:
             doing = ""
         else:
             doing = f" · {what}"

@@ -89,6 +89,8 @@ class SessionServices(Protocol):
     """Opens sessions and creates the agents that work in them."""
 
     store: Store
+    detached_as: str
+    """Name of this detached run; "" if the program isn't a detached run."""
 
     def open_session(self, request: OpenRequest, /) -> Session:
         """Open or create a session.

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command, key_of
-from tui_agent.app.format import one_line
+from tui_agent.app.format import named_jobs, one_line
 from tui_agent.app.frontend import (
     Choice,
     Output,
@@ -26,8 +26,9 @@ from tui_agent.errors import CommandError
 from tui_agent.whole_numbers import whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from tui_agent.agent.agent import Agent
     from tui_agent.app.controller import Controller
     from tui_agent.session.entries import Entry
 
@@ -293,25 +294,46 @@ async def theme(controller: Controller, argument: str) -> None:
     words="close, leave, end",
 )
 async def leave(controller: Controller, _argument: str) -> None:
-    at_work = _at_work(controller)
-    if at_work and not controller.is_leaving:
-        answers = [("y", "yes, stop the work and quit"), ("n", "no, stay")]
+    # A second /quit ends the program without a question.
+    if not controller.is_leaving and not await _may_quit(controller):
+        return
+    controller.frontend.leave()
+
+
+async def _may_quit(controller: Controller) -> bool:
+    """Ask the user whether to quit, if that would stop work; return whether the program may quit.
+
+    If the user detaches the terminal instead, does that and returns False.
+    """
+    while at_work := _at_work(controller):
+        was_running = _is_running(controller)
         asked = Choice(
             f"{at_work} Quit?",
-            answers,
-            why="The work so far is saved.",
+            _answers_to_quit(controller),
+            why=" ".join(["The work so far is saved.", *_ended_jobs(controller)]),
             inline=True,
         )
-        # A second /quit ends the program without a question.
         controller.is_leaving = True
         try:
             answer = await controller.ask(asked)
         finally:
             controller.is_leaving = False
-        # If the question closed because the work ended, the answer is None, and quitting is safe.
-        if answer == "n" or (answer is None and _at_work(controller)):
-            return
-    controller.frontend.leave()
+        if answer == "d":
+            controller.services.detach_terminals()
+            return False
+        if answer is not None:
+            return answer == "y"
+        # The question also closes if the run ends. Then other work may be left to ask about.
+        if was_running == _is_running(controller):
+            return not _at_work(controller)
+    return True
+
+
+def _answers_to_quit(controller: Controller) -> list[tuple[str, str]]:
+    answers = [("y", "yes, stop the work and quit"), ("n", "no, stay")]
+    if controller.services.detached_as:
+        answers.append(("d", "detach: the work continues without this terminal"))
+    return answers
 
 
 @Command(
@@ -332,19 +354,31 @@ async def detach(controller: Controller, _argument: str) -> None:
     agent = controller.open_agent
     if agent.session.leaf is None:
         raise CommandError("This session is empty, so there is nothing to continue yet.")
-    if agent.running:
-        asked = Choice(
-            "The agent is working. Detach?",
-            [("y", "yes, stop this step and continue detached"), ("n", "no, stay")],
-            why="The current step starts again; everything before it is kept.",
-            inline=True,
-        )
-        answer = await controller.ask(asked)
-        # If the work ends, the question closes too; then there is no step to stop.
-        if answer == "n" or (answer is None and agent.running) or controller.agent is not agent:
-            return
+    if not await _may_detach(controller, agent):
+        return
     controller.services.go_on_detached(agent.session, agent.running)
     controller.frontend.leave()
+
+
+async def _may_detach(controller: Controller, agent: Agent) -> bool:
+    """Ask the user whether to detach, if that would stop a step or end jobs; return the answer."""
+    while agent.running or agent.jobs.running:
+        was_running = agent.running
+        why = list(_ended_jobs(controller))
+        if was_running:
+            title = "The agent is working. Detach?"
+            answers = [("y", "yes, stop this step and continue detached"), ("n", "no, stay")]
+            why.insert(0, "The current step starts again; everything before it is kept.")
+        else:
+            title = f"{_of_jobs(_running_jobs(controller))} Detach?"
+            answers = [("y", "yes, detach"), ("n", "no, stay")]
+        answer = await controller.ask(Choice(title, answers, why=" ".join(why), inline=True))
+        if answer is not None or controller.agent is not agent:
+            return answer == "y" and controller.agent is agent
+        # If the run ends, the question closes too; then there is no step to stop.
+        if was_running == agent.running:
+            return False
+    return True
 
 
 def detach_if_closed(controller: Controller) -> None:
@@ -360,18 +394,56 @@ def detach_if_closed(controller: Controller) -> None:
 
 
 def _at_work(controller: Controller) -> str:
-    """Return a sentence that names the sessions that quitting would stop; "" if there are none."""
+    """Return a sentence that names the work that quitting would stop; "" if there is none."""
     from tui_agent.app.side_by_side import AsideState
 
     names = []
     for aside in controller.asides.values():
         if aside.state in {AsideState.WORKING, AsideState.NEEDS_YOU}:
             names.append(f"“{aside.title}”")
-    is_running = controller.agent is not None and controller.agent.running
+    agent = controller.agent
+    race = controller.race
+    here = ""
+    if agent is None:
+        pass
+    elif agent.running:
+        here = "The agent is working."
+    elif race is not None and not race.over.is_set():
+        here = "A race is running."
+    elif agent.jobs.running:
+        here = _of_jobs(_running_jobs(controller))
+    elif agent.repeated_message.message:
+        here = "/loop is repeating a message."
     if not names:
-        return "The agent is working." if is_running else ""
-    if is_running:
+        return here
+    if here:
         names.append("this session")
     if len(names) == 1:
         return f"{names[0]} is still working."
     return f"{', '.join(names[:-1])} and {names[-1]} are still working."
+
+
+def _is_running(controller: Controller) -> bool:
+    return controller.agent is not None and controller.agent.running
+
+
+def _running_jobs(controller: Controller) -> list[str]:
+    """Return the commands of the background jobs of all open sessions."""
+    agents = [aside.agent for aside in controller.asides.values()]
+    if controller.agent is not None:
+        agents.append(controller.agent)
+    return [command for agent in agents for command in agent.jobs.running_commands]
+
+
+def _of_jobs(commands: Sequence[str]) -> str:
+    if len(commands) == 1:
+        return "1 background job is running."
+    return f"{len(commands)} background jobs are running."
+
+
+def _ended_jobs(controller: Controller) -> Iterator[str]:
+    """Yield a sentence that names the jobs that end with the program, if there are any."""
+    commands = _running_jobs(controller)
+    if commands:
+        noun = "This job ends" if len(commands) == 1 else "These jobs end"
+        yield f"{noun}: {named_jobs(commands)}."

@@ -182,6 +182,8 @@ def _name_of(session: Session, entry: Entry, step: Step) -> str:
             name = f"race “{one_line(entry.prompt, 50)}”"
         case entries.BranchSummaryEntry():
             name = f"merge of the branch that ends at #{entry.from_id}"
+        case entries.CheckpointEntry(files=()):
+            name = f"restoring {plural(len(entry.directories), 'directory')}"
         case entries.CheckpointEntry():
             name = f"restoring {plural(len(entry.files), 'file')}"
         case _:

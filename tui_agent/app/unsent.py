@@ -70,7 +70,7 @@ class UnsentKeeper:
         place = place_of(agent)
         waiting = agent.queue.snapshot()
         frontend = self._controller.frontend
-        unsent = Unsent(_text_of(frontend), (*waiting.steer, *waiting.follow_up))
+        unsent = Unsent(_text_of(frontend), (*waiting.checked, *waiting.steer, *waiting.follow_up))
         if (place, unsent) == (self._place, self._kept):
             return
         if self._place not in {"", place}:

@@ -21,6 +21,7 @@ from tui_agent.agent.events import (
     AgentEvent,
     Decision,
     EntryAppended,
+    HookAwaited,
     Notice,
     PermissionAnswer,
     PermissionAsked,
@@ -558,6 +559,8 @@ class HeadlessRun(Frontend):
                         reason if waited == 0 else f"{reason} Trying again in {seconds:.0f} s.",
                         file=self._err,
                     )
+            case HookAwaited() if not self._as_json:
+                say(event.sentence, file=self._err)
             case Notice(message=text) if not self._as_json:
                 say(text, file=self._err)
             case _:

@@ -25,6 +25,7 @@ from tui_agent.agent.events import (
     CompactionStarted,
     Decision,
     EntryAppended,
+    HookAwaited,
     MessageRefused,
     Notice,
     PermissionAnswer,
@@ -689,6 +690,8 @@ def _sentence(event: AgentEvent) -> str:
                 text = message
             else:
                 text = f"{severity.capitalize()}: {message}"
+        case HookAwaited():
+            text = event.sentence
         case MessageRefused(text=refused, reason=reason):
             text = f"Not sent: {refused}. {reason}"
         case CompactionStarted(tokens_before=before):

@@ -413,6 +413,11 @@ class Jobs:
     def running(self) -> int:
         return sum(state.running for state in self)
 
+    @property
+    def running_commands(self) -> list[str]:
+        """The command lines of the running jobs, in the order of their numbers."""
+        return [state.command for state in self if state.running]
+
     def start(self, text: str, command: Command, put_blob: Callable[[bytes], str]) -> Job:
         """Start a command as a job and list it; ``text`` is its name in the list.
 

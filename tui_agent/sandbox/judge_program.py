@@ -230,7 +230,7 @@ def _unknown(changes: list[LayerChange]) -> list[str]:
 
 def _answer(judged: JudgedChanges) -> dict[str, Any]:
     return {
-        "sources": _files(judged.sources),
+        "sources": [change.path for change in judged.sources],
         "lost": _named(_files(judged.lost) or [change.path for change in judged.lost]),
         "wanted": grants_row(judged.wanted),
         "keeps": bool(judged.sources),

@@ -80,8 +80,8 @@ class Verdict:
     """The judge's verdict on the changes of a command. Paths are relative to the project.
 
     If ``needs`` has paths, there is no verdict yet: the judge needs to know what git and the
-    checkpoints know about them. ``sources`` are the source files to keep; ``keeps`` is True if
-    there are source files or directories to keep, so that the request "keep" has to follow.
+    checkpoints know about them. ``sources`` are the source files and directories to keep; ``keeps`` is True
+    if there are any, so that the request "keep" has to follow.
     ``lost`` are the discarded changes, and ``wanted`` are the sandbox grants that they would need.
     """
 

@@ -123,6 +123,8 @@ class FilePart(_Record):
     type: Literal["file"] = "file"
     path: str
     text: str
+    problem: str = Field(default="", exclude_if=lambda problem: not problem)
+    """What the file is if ``text`` is a note instead of its content, such as "a binary file"."""
 
     @property
     def is_file(self) -> bool:
@@ -350,6 +352,15 @@ class FileChange(_Record):
     no_after: str = ""
     job: bool = False
     """Whether the change was found while a background job ran, so the user may have made it."""
+
+
+class DirectoryChange(_Record):
+    """A directory that was created or removed; ``path`` is relative to the project."""
+
+    path: str
+    before_mode: int | None = None
+    """Permission bits of the directory before the change; None if it didn't exist."""
+    after_mode: int | None = None
 
 
 class RunnerState(StrEnum):
@@ -1047,6 +1058,8 @@ class CheckpointEntry(BookkeepingEntry):
     it between two of the agent's changes."""
     omitted: int = 0
     """Number of changed files that are not in ``files``, because there were too many."""
+    directories: tuple[DirectoryChange, ...] = Field(default=(), exclude_if=lambda found: not found)
+    """The directories that were created or removed."""
     put_back_to: int | None = Field(default=None, exclude_if=lambda entry: entry is None)
     """Id of the entry to whose state the user restored the files without moving in the tree; 0 for
     the beginning of the session. None if the files were not restored in this way."""
@@ -1054,6 +1067,8 @@ class CheckpointEntry(BookkeepingEntry):
     def said(self) -> Iterator[Said]:
         for change in self.files:
             yield Said("noted", change.path)
+        for directory in self.directories:
+            yield Said("noted", directory.path)
 
 
 Entry = Annotated[

@@ -93,4 +93,5 @@ def _preview_source(entry: Entry) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
         case ModeChangeEntry():
             return entry.mode
         case CheckpointEntry():
-            return " ".join(change.path for change in entry.files)
+            directories = [f"{change.path}/" for change in entry.directories]
+            return " ".join([*[change.path for change in entry.files], *directories])

@@ -15,7 +15,14 @@ from tests.support.agents import YES, Harness, make_agent
 from tests.support.hooks import from_settings
 from tests.support.scripted_client import Reply, ScriptedClient, call
 from tests.support.stores import unable_to_store
-from tui_agent.agent.events import MessageRefused, Notice, PermissionAsked, QueueChanged
+from tui_agent.agent.events import (
+    HookAnswered,
+    HookAwaited,
+    MessageRefused,
+    Notice,
+    PermissionAsked,
+    QueueChanged,
+)
 from tui_agent.agent.hooks.hooks import CommandHook, Hooks, LoadedHooks, checked
 from tui_agent.agent.hooks.payloads import (
     AfterTree,
@@ -133,6 +140,71 @@ async def test_an_interrupt_while_a_hook_runs_keeps_the_message_for_later(tmp_pa
     harness.agent.retry()
     assert (await harness.ended()).reason == "done"
     assert [entry.text for entry in harness.entries(UserEntry)] == ["important", "and this"]
+
+
+async def test_messages_are_still_waiting_while_their_hooks_run(tmp_path: Path) -> None:
+    hold = "touch started; until test -f go; do sleep .01; done"
+    hooks = commands(tmp_path, {"event": "user_prompt", "command": hold})
+    failing = Reply(error=ModelError(ErrorKind.AUTH, "No key."), hang=True)
+    harness = make_agent(tmp_path, [failing, Reply("Hello.")], hooks=hooks)
+    project = tmp_path / "project"
+    (project / "go").touch()
+    harness.agent.submit("zero")
+    await harness.until(harness.client.hanging.is_set)
+    for text in ("one", "two"):
+        harness.agent.submit(text)
+    harness.agent.interrupt()
+    await harness.ended()
+    for name in ("go", "started"):
+        (project / name).unlink()
+    harness.agent.retry()
+    await harness.until((project / "started").exists)
+    checked_now = QueueChanged(checked=("one", "two"))
+    assert harness.agent.queue.snapshot() == harness.of(QueueChanged)[-1] == checked_now
+    assert [entry.text for entry in harness.entries(UserEntry)] == ["zero"]
+    assert harness.agent.take_back() is None
+    (project / "go").touch()
+    assert (await harness.ended()).reason == "done"
+    assert QueueChanged(checked=("two",)) in harness.of(QueueChanged)
+    assert harness.of(QueueChanged)[-1] == QueueChanged()
+    assert [entry.text for entry in harness.entries(UserEntry)] == ["zero", "one", "two"]
+
+
+async def test_a_message_that_a_hook_refuses_waits_no_longer(tmp_path: Path) -> None:
+    hooks = commands(tmp_path, {"event": "user_prompt", "command": "echo no >&2; exit 2"})
+    harness = make_agent(tmp_path, [], hooks=hooks)
+    assert (await harness.say("hi")).reason == "stopped"
+    assert harness.of(QueueChanged) == [QueueChanged(checked=("hi",)), QueueChanged()]
+    assert not harness.entries(UserEntry)
+
+
+@pytest.mark.parametrize(
+    "event", ["session_start", "user_prompt", "before_tool", "after_tool", "before_end"]
+)
+async def test_a_hook_that_the_agent_waits_for_is_named(
+    tmp_path: Path, event: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_agent.agent.hooks.hooks.AWAITED_SECONDS", 0.01)
+    command = "sleep 0.2 # slowly"
+    hooks = commands(
+        tmp_path,
+        {"event": event, "command": command},
+        {"event": "run_end", "command": command},
+    )
+    harness = make_agent(tmp_path, [Reply(calls=(call("ls"),)), Reply("Done.")], hooks=hooks)
+    await harness.say("hi")
+    await harness.agent.aclose()
+    awaited = HookAwaited(event, command, 0.01)
+    found = [one for one in harness.events if isinstance(one, HookAwaited | HookAnswered)]
+    assert found == [awaited, HookAnswered(event, command)]
+
+
+async def test_a_quick_hook_is_not_named(tmp_path: Path) -> None:
+    hooks = commands(tmp_path, {"event": "user_prompt", "command": "true"})
+    harness = make_agent(tmp_path, [Reply("Hello.")], hooks=hooks)
+    await harness.say("hi")
+    assert not harness.of(HookAwaited)
+    assert not harness.of(HookAnswered)
 
 
 async def test_commands_are_given_no_secrets(tmp_path: Path) -> None:

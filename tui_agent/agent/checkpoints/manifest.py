@@ -7,6 +7,7 @@ directories were added or deleted, after too many events, and on systems other t
 """
 
 import asyncio
+import errno
 import os
 import stat
 import struct
@@ -15,6 +16,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from tui_agent.agent.checkpoints.file_snapshots import Stamp
 from tui_agent.files.ignore import IgnoreRules
@@ -43,6 +45,8 @@ CACHES = frozenset(
 MAX_DIRECTORIES = 5_000
 """Maximum number of directories that are watched. A project with more is listed each time.
 
+In such a project, directories that commands create or remove aren't recorded.
+
 The system limits the number of watches of all programs together.
 """
 
@@ -61,6 +65,8 @@ _IGNORED = 0x8000
 _MASK = _MODIFY | _ATTRIB | _CLOSE_WRITE | _MOVED | _CREATE | _DELETE | _SELF | _ONLY_DIRECTORIES
 _UNSURE = _SELF | _UNMOUNTED | _OVERFLOW | _IGNORED
 _PASSED_OVER = CACHES | {".git", ".hg", ".svn", ".jj"}
+_GONE = frozenset({errno.ENOENT, errno.ENOTDIR})
+"""Errors if a directory was deleted meanwhile, which the watch of its parent reports."""
 _EVENT = struct.Struct("iIII")
 _READ = 1 << 18
 
@@ -72,6 +78,13 @@ class Manifest(dict[str, Stamp]):
     """Time when the listing of the project began, in nanoseconds since the epoch."""
     linked: tuple[str, ...] = ()
     """Paths of files that have more than one hard link, so they can be changed unnoticed."""
+    directories: dict[str, int] | None = None
+    """Permission bits of each directory by relative path, as listed by `WatchedProject`.
+
+    Leaves out directories like the ones that `manifest_of` leaves out. None if there are too many.
+    """
+    left_out: tuple[str, ...] = ()
+    """Prefixes of the paths that are left out although they are not ignored."""
 
     def had(self, stamp: Stamp) -> bool:
         """Return True if a file with this stamp was listed, or if the stamp is newer.
@@ -148,6 +161,8 @@ def followed(root: Path, last: Manifest, touched: set[str]) -> Manifest | None:
     if different:
         kept = Manifest(last)
         kept.linked = last.linked
+        kept.directories = last.directories
+        kept.left_out = last.left_out
         for name, stamp in different.items():
             if stamp is not None:
                 kept[name] = stamp
@@ -178,6 +193,7 @@ def _stamped(root: Path, names: list[str], apart: Sequence[Path]) -> Manifest:
             if state.st_nlink > 1:
                 linked.append(name)
     found.linked = tuple(linked)
+    found.left_out = without
     return found
 
 
@@ -190,6 +206,14 @@ def _bare_repositories(names: list[str]) -> Iterator[str]:
         has_more = f"{place}description" in known or f"{place}packed-refs" in known
         if f"{place}config" in known and has_more:
             yield place
+
+
+def _without(
+    directories: dict[str, int] | None, prefixes: tuple[str, ...]
+) -> dict[str, int] | None:
+    if directories is None or not prefixes:
+        return directories
+    return {path: mode for path, mode in directories.items() if not f"{path}/".startswith(prefixes)}
 
 
 class WatchedProject:
@@ -217,8 +241,9 @@ class WatchedProject:
             seen = await asyncio.to_thread(followed, self._root, last, touched)
         if seen is None:
             # The watch begins before the listing, so that no change is missed.
-            await asyncio.to_thread(self._watch.begin)
+            directories = await asyncio.to_thread(self._watch.begin)
             seen = await manifest_of(self._root, self._apart)
+            seen.directories = _without(directories, seen.left_out)
             await asyncio.to_thread(self._watch.check, seen)
         self._last = seen
         return seen
@@ -235,35 +260,51 @@ class FileWatch:
         self._root = str(root)
         self._descriptor = -1
         self._places: dict[int, str] = {}
+        self._libc: Any = None
+        """The C library, whose inotify functions Python lacks; None if there is no watch."""
 
-    def begin(self) -> None:
-        """Start watching. If watching is impossible, `touched` returns None."""
+    def begin(self) -> dict[str, int] | None:
+        """Start watching; return the permission bits of each directory that is not ignored.
+
+        The directories are named by their paths relative to the project. None is returned if there
+        are more than `MAX_DIRECTORIES`. If watching is impossible, `touched` returns None.
+        """
         self.close()
+        self._open()
+        modes: dict[str, int] = {}
+        pending = [("", IgnoreRules.above(Path(self._root)))]
+        while pending:
+            place, rules = pending.pop()
+            if len(modes) >= MAX_DIRECTORIES:
+                self.close()
+                return None
+            path = f"{self._root}/{place}"
+            self._add(place, path)
+            with suppress(OSError):
+                modes[place.removesuffix("/")] = stat.S_IMODE(os.lstat(path).st_mode)
+                pending += self._inside(place, path, rules)
+        modes.pop("", None)
+        return modes
+
+    def _open(self) -> None:
         if sys.platform != "linux":
             return
         import ctypes
 
-        libc = ctypes.CDLL(None, use_errno=True)
-        descriptor = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        if descriptor < 0:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._descriptor = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def _add(self, place: str, path: str) -> None:
+        """Watch a directory; if that is impossible, end the watch of all directories."""
+        if self._descriptor < 0:
             return
-        self._descriptor = descriptor
-        pending = [("", IgnoreRules.above(Path(self._root)))]
-        while pending:
-            place, rules = pending.pop()
-            path = f"{self._root}/{place}"
-            watch = libc.inotify_add_watch(descriptor, os.fsencode(path), _MASK)
-            if watch < 0 or len(self._places) >= MAX_DIRECTORIES:
-                if watch < 0 and ctypes.get_errno() in {
-                    2,
-                    20,
-                }:  # the directory was deleted meanwhile, which its parent's watch reports
-                    continue
-                self.close()
-                return
+        import ctypes
+
+        watch = self._libc.inotify_add_watch(self._descriptor, os.fsencode(path), _MASK)
+        if watch >= 0:
             self._places[watch] = place
-            with suppress(OSError):
-                pending += self._inside(place, path, rules)
+        elif ctypes.get_errno() not in _GONE:
+            self.close()
 
     def _inside(self, place: str, path: str, rules: IgnoreRules) -> list[tuple[str, IgnoreRules]]:
         rules = rules.entering(path)

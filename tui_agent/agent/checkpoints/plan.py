@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from tui_agent.agent.checkpoints.file_snapshots import Snapshot
 from tui_agent.lazy import frozen
-from tui_agent.session.entries import CheckpointEntry, Entry, FileChange
+from tui_agent.session.entries import CheckpointEntry, DirectoryChange, Entry, FileChange
 
 CHANGED_SINCE = "changed since"
 CHANGED_BETWEEN = "changed outside the session between two of its changes"
@@ -75,16 +75,28 @@ class Conflict:
 
 
 @frozen
+class DirectoryStep:
+    """A directory to create with the permission bits ``mode``, or to remove if ``mode`` is None.
+
+    A directory is removed only if it is empty.
+    """
+
+    path: str
+    mode: int | None
+
+
+@frozen
 class RestorePlan:
-    """The files to restore and the conflicts; falsy if there are neither files nor conflicts."""
+    """The files and directories to restore, and the conflicts; falsy if there are none of these."""
 
     steps: tuple[RestoreStep, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     omitted: int = 0
     """Number of changed files that were not recorded because there were too many."""
+    directories: tuple[DirectoryStep, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.steps or self.conflicts)
+        return bool(self.steps or self.conflicts or self.directories)
 
 
 def before_of(change: FileChange) -> Snapshot:
@@ -112,6 +124,38 @@ def changes_in(entries: Iterable[Entry]) -> list[FileChange]:
         if isinstance(entry, CheckpointEntry):
             found += entry.files
     return found
+
+
+def directory_changes_in(entries: Iterable[Entry]) -> list[DirectoryChange]:
+    """Return the directory changes of all checkpoints among ``entries``, in order."""
+    found: list[DirectoryChange] = []
+    for entry in entries:
+        if isinstance(entry, CheckpointEntry):
+            found += entry.directories
+    return found
+
+
+def directory_differences(
+    back: Iterable[DirectoryChange], forth: Iterable[DirectoryChange]
+) -> tuple[DirectoryStep, ...]:
+    """Return the directories that exist at only one of the current entry and the target.
+
+    ``back`` and ``forth`` are the changes as in `differences`. Parents come before the directories
+    in them.
+    """
+    here: dict[str, int | None] = {}
+    there: dict[str, int | None] = {}
+    for change in back:
+        there.setdefault(change.path, change.before_mode)
+        here[change.path] = change.after_mode
+    for change in forth:
+        here.setdefault(change.path, change.before_mode)
+        there[change.path] = change.after_mode
+    return tuple(
+        DirectoryStep(path, there[path])
+        for path in sorted(there)
+        if (here[path] is None) != (there[path] is None)
+    )
 
 
 def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list[Difference]:
@@ -208,6 +252,21 @@ def in_order(steps: Iterable[RestoreStep]) -> list[RestoreStep]:
         return 0 if is_in_the_way else 2
 
     return sorted(steps, key=rank)
+
+
+def replaced_directories(steps: Iterable[RestoreStep]) -> set[str]:
+    """Return the directories that have to make room for files, and the directories in these.
+
+    Includes only directories with a file that is deleted.
+    """
+    steps = list(steps)
+    places = {step.path for step in steps if step.wanted.exists}
+    found: set[str] = set()
+    for step in steps:
+        if not step.wanted.exists:
+            around = _parents(step.path)
+            found |= {path for path in around if not places.isdisjoint({path, *_parents(path)})}
+    return found
 
 
 def _parents(path: str) -> set[str]:

@@ -12,6 +12,7 @@ user is warned once.
 import asyncio
 import logging
 import os
+import stat
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -21,8 +22,8 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from contextlib import asynccontextmanager
-from pathlib import Path
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from tui_agent.agent.checkpoints.file_snapshots import (
@@ -45,7 +46,7 @@ from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_among
 from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 from tui_agent.say_once import SayOnce
-from tui_agent.session.entries import CheckpointEntry, FileChange
+from tui_agent.session.entries import CheckpointEntry, DirectoryChange, FileChange
 from tui_agent.session.errors import StoreError
 from tui_agent.tools.base import Tool, ToolContext, ToolInput
 
@@ -123,6 +124,8 @@ class Recorder:
         """The manifest that was listed last, if a background job was running then; else None."""
         self._changed: list[FileChange] = []
         """The changes that are not in a checkpoint yet."""
+        self._directories: dict[str, DirectoryChange] = {}
+        """The changes of directories, by path, that are not in a checkpoint yet."""
         self._omitted = 0
         """Number of changes since the last checkpoint that aren't recorded.
 
@@ -182,10 +185,13 @@ class Recorder:
             yield
             return
         before = await self._read(known)
+        places = _places_around(known)
+        modes = await asyncio.to_thread(self._modes_of, places)
         try:
             yield
         finally:
             await self._whatever_happens(self._compare_known(known, before))
+            await self._whatever_happens(self._compare_directories(places, modes))
 
     async def _whatever_happens(self, work: Coroutine[None, None, None]) -> None:
         """Run ``work`` in a task and wait for it. The task continues if the caller is cancelled."""
@@ -200,14 +206,19 @@ class Recorder:
         The caller appends it to the session and then calls `forget_changes`; if the entry can't be
         stored, the next checkpoint has the changes.
         """
-        if self._changed or self._omitted:
-            return CheckpointEntry(files=tuple(self._changed), omitted=self._omitted)
+        if self._changed or self._omitted or self._directories:
+            return CheckpointEntry(
+                files=tuple(self._changed),
+                omitted=self._omitted,
+                directories=tuple(self._directories.values()),
+            )
         return None
 
     def forget_changes(self) -> None:
         """Forget the changes in the entry that `checkpoint` has just returned."""
         self._changed = []
         self._omitted = 0
+        self._directories = {}
 
     async def settle(self) -> None:
         """Wait for changes that are still being read, and record the changes by background jobs.
@@ -272,6 +283,27 @@ class Recorder:
                         else:
                             manifest.pop(name, None)
 
+    def _modes_of(self, places: Iterable[str]) -> dict[str, int]:
+        """Return the permission bits of those paths that are directories, without links."""
+        modes: dict[str, int] = {}
+        for path in places:
+            with suppress(OSError):
+                state = os.lstat(self._root / path)
+                if stat.S_ISDIR(state.st_mode):
+                    modes[path] = stat.S_IMODE(state.st_mode)
+        return modes
+
+    async def _compare_directories(self, places: Iterable[str], before: dict[str, int]) -> None:
+        async with self._lock:
+            after = await asyncio.to_thread(self._modes_of, places)
+            self._note_directories(before, after)
+            # These changes are recorded now, and must not be found again.
+            for manifest in (self._seen, self._beside_jobs):
+                if manifest is not None and manifest.directories is not None:
+                    for path in before.keys() - after.keys():
+                        manifest.directories.pop(path, None)
+                    manifest.directories |= after
+
     # -- commands that may change any file ------------------------------------------------------------------------
 
     async def _end(self) -> None:
@@ -329,6 +361,11 @@ class Recorder:
             return sorted(path for path in paths if before.get(path) != after.get(path))
 
         changed = await asyncio.to_thread(compare)
+        # While a job runs, the user may have created a directory. If an ignore file changed, a
+        # directory that wasn't listed before may have existed but been ignored.
+        unsure = job or any(Path(path).name in IGNORE_FILES and path in before for path in changed)
+        if before.directories is not None and after.directories is not None and not unsure:
+            self._note_directories(before.directories, after.directories)
         self._omitted += max(0, len(changed) - MAX_CHANGES)
         changed = changed[:MAX_CHANGES]
         if changed:
@@ -463,6 +500,18 @@ class Recorder:
                 files.append(change)
         files[:] = filter(_has_effect, files)
 
+    def _note_directories(self, before: dict[str, int], after: dict[str, int]) -> None:
+        """Add the directories that were created or removed to the next checkpoint."""
+        for path in sorted(before.keys() ^ after.keys()):
+            earlier = self._directories.pop(path, None)
+            change = DirectoryChange(
+                path=path, before_mode=before.get(path), after_mode=after.get(path)
+            )
+            if earlier is not None:
+                change = change.model_copy(update={"before_mode": earlier.before_mode})
+            if (change.before_mode is None) != (change.after_mode is None):
+                self._directories[path] = change
+
     async def _guarded(self, work: Awaitable[T]) -> T | None:
         """Await ``work`` and return its result; if it fails, return None and warn the user once."""
         try:
@@ -488,6 +537,14 @@ def _within(
         (fitting if needed <= room else others).append(path)
         room -= needed if needed <= room else 0
     return fitting, others
+
+
+def _places_around(paths: Iterable[str]) -> set[str]:
+    """Return the paths of these files and of the directories around them, without the project's."""
+    found: set[str] = set()
+    for path in paths:
+        found |= {path, *map(str, PurePosixPath(path).parents)}
+    return found - {"."}
 
 
 def _unread(stamp: Stamp | None) -> Snapshot:

@@ -6,9 +6,9 @@ restore is decided by ``plan``.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tui_agent.agent.checkpoints.file_snapshots import (
     Reading,
@@ -23,16 +23,18 @@ from tui_agent.agent.checkpoints.plan import (
     MOVED,
     Conflict,
     Difference,
+    DirectoryStep,
     RestorePlan,
     RestoreStep,
     decide,
     in_order,
+    replaced_directories,
 )
 from tui_agent.agent.checkpoints.preimages import GitObjects
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.editing.diffs import diff_texts
 from tui_agent.lazy import frozen
-from tui_agent.path_checks import is_among
+from tui_agent.path_checks import is_among, is_directory, is_link
 from tui_agent.session.errors import StoreError
 from tui_agent.text_files.encodings import decode_text
 from tui_agent.text_files.replacing import replace_file
@@ -45,10 +47,14 @@ _COMPARED_BYTES = 1_000_000
 
 @frozen
 class Restored:
-    """The paths of the files that were restored, and the files that could not be restored."""
+    """The paths of the files that were restored, and the files that could not be restored.
+
+    ``directories`` are the paths of the directories that were created or removed.
+    """
 
     done: tuple[str, ...] = ()
     failed: tuple[Conflict, ...] = ()
+    directories: tuple[str, ...] = ()
 
     def stays(self, plan: RestorePlan) -> tuple[Conflict, ...]:
         """Return the files of the plan that were not restored: first failures, then conflicts."""
@@ -66,10 +72,16 @@ class Restorer:
         self._put = keeping.put
         self._apart = keeping.apart
 
-    def plan(self, found: Iterable[Difference], omitted: int = 0) -> RestorePlan:
+    def plan(
+        self,
+        found: Iterable[Difference],
+        omitted: int = 0,
+        directories: Iterable[DirectoryStep] = (),
+    ) -> RestorePlan:
         """Return the plan for restoring the files of ``found``, given their current state on disk.
 
         ``omitted`` is the number of changed files that were not recorded; it is kept in the plan.
+        Of ``directories``, the plan contains those that have to be created or removed.
         """
         found = tuple(found)
         in_git = self._git.sizes({row.there.object for row in found if row.there.object})
@@ -80,7 +92,8 @@ class Restorer:
             )
 
         steps, conflicts = decide(found, lambda path: self.current(path).snapshot, kept)
-        return RestorePlan(steps, conflicts, omitted)
+        needed = tuple(step for step in directories if self._is_due(step))
+        return RestorePlan(steps, conflicts, omitted, needed)
 
     def expect(self, snapshots: Iterable[Snapshot]) -> None:
         """Announce the snapshots that `content` will be asked for, in this order.
@@ -96,12 +109,13 @@ class Restorer:
         stuck: set[str] = set()
         steps = in_order(plan.steps)
         self.expect(step.wanted for step in steps)
+        directories = _Directories(self._place, plan)
         for step in steps:
             if not step.wanted.exists and step.now.digest in stuck:
                 failed.append(Conflict(step.path, MOVED))
                 continue
             try:
-                problem = self._restore(step)
+                problem = self._restore(step, directories)
             except OSError as error:
                 problem = (error.strerror or type(error).__name__).lower()
             except StoreError as error:
@@ -111,7 +125,9 @@ class Restorer:
                 stuck.update(filter(None, [step.wanted.digest]))
             else:
                 done.append(step.path)
-        return Restored(tuple(done), tuple(failed))
+        directories.finish()
+        changed = [step.path for step in plan.directories if not self._is_due(step)]
+        return Restored(tuple(done), tuple(failed), tuple(changed))
 
     def current(self, path: str) -> Reading:
         """Read the file at a recorded path; if that fails, the snapshot's ``problem`` says why."""
@@ -141,7 +157,16 @@ class Restorer:
             return data
         return None
 
-    def _restore(self, step: RestoreStep) -> str:
+    def _is_due(self, step: DirectoryStep) -> bool:
+        """Return True if the directory still has to be created or removed."""
+        place = self._place(step.path)
+        if place is None:
+            # A link in the way may be replaced by a directory first.
+            return step.mode is not None
+        exists = is_directory(place) and not is_link(place)
+        return exists == (step.mode is None)
+
+    def _restore(self, step: RestoreStep, directories: "_Directories") -> str:
         place = self._place(step.path)
         if place is None:
             return ELSEWHERE
@@ -152,23 +177,70 @@ class Restorer:
             self._put(reading.data)
         if step.wanted.digest is None:
             place.unlink(missing_ok=True)
-            directory = place.parent
-            # Remove the parent directories that are now empty; ``rmdir`` raises OSError for the
-            # first one that isn't.
-            with suppress(OSError):
-                while directory != self.root:
-                    directory.rmdir()
-                    directory = directory.parent
             return ""
         if reading.snapshot.digest != step.wanted.digest:
             data = self.content(step.wanted)
             if data is None:
                 return DROPPED
-            place.parent.mkdir(parents=True, exist_ok=True)
+            directories.make_room(step.path)
             replace_file(place, data, mode=step.wanted.mode or None)
         elif step.wanted.mode:
             place.chmod(step.wanted.mode)
         return ""
+
+
+class _Directories:
+    """Creates and removes the directories of one plan, which the restored files may depend on.
+
+    Only empty directories are removed, and only those that the plan names or that a restored file
+    replaces. All others are the user's.
+    """
+
+    def __init__(self, place: Callable[[str], Path | None], plan: RestorePlan) -> None:
+        """``place`` returns the absolute path of a recorded path; None if nothing may change it."""
+        self._place = place
+        self._modes = {step.path: step.mode for step in plan.directories if step.mode is not None}
+        """Permission bits of the directories to create, parents first."""
+        recorded = {step.path for step in plan.directories if step.mode is None}
+        self._unwanted = sorted(recorded | replaced_directories(plan.steps), reverse=True)
+        """Directories to remove, each after the directories in it."""
+
+    def make_room(self, path: str) -> None:
+        """Create the directories around a file, and remove those in its place if they are empty.
+
+        Raises OSError if a directory can't be created.
+        """
+        self._remove(name for name in self._unwanted if f"{name}/".startswith(f"{path}/"))
+        for parent in reversed(PurePosixPath(path).parents[:-1]):
+            self._make(str(parent))
+
+    def finish(self) -> None:
+        """Remove and create the remaining directories, and set permission bits.
+
+        A directory that can't be removed or created is left as it is.
+        """
+        self._remove(self._unwanted)
+        for path, mode in self._modes.items():
+            with suppress(OSError):
+                place = self._make(path)
+                if place is not None and not is_link(place):
+                    place.chmod(mode)
+
+    def _make(self, path: str) -> Path | None:
+        place = self._place(path)
+        if place is not None:
+            # Until `finish`, files can be written into the directory.
+            mode = self._modes.get(path, 0o777) | 0o700
+            place.mkdir(mode=mode, exist_ok=True)
+        return place
+
+    def _remove(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            # ``rmdir`` raises OSError for a directory that isn't empty, and for links.
+            place = self._place(path)
+            if place is not None:
+                with suppress(OSError):
+                    place.rmdir()
 
 
 @frozen

@@ -19,6 +19,8 @@ from tui_agent.agent.checkpoints.plan import (
     RestorePlan,
     changes_in,
     differences,
+    directory_changes_in,
+    directory_differences,
 )
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.restoring import (
@@ -132,7 +134,10 @@ class FileRewind:
         forth = self._checkpoints(target, leaf)
         omitted = sum(entry.omitted for entry in (*back, *forth))
         return await asyncio.to_thread(
-            self._restorer.plan, differences(changes_in(back), changes_in(forth)), omitted
+            self._restorer.plan,
+            differences(changes_in(back), changes_in(forth)),
+            omitted,
+            directory_differences(directory_changes_in(back), directory_changes_in(forth)),
         )
 
     async def restore(self, plan: RestorePlan) -> Restored:
@@ -235,12 +240,12 @@ class FileRewind:
         restorer = self._restorer
         if restorer is None:
             return Restored()
-        found = differences((), changes_in(self._checkpoints(self._session.leaf, None)))
-        plan = await asyncio.to_thread(restorer.plan, found)
+        made = self._checkpoints(self._session.leaf, None)
+        found = differences((), changes_in(made))
+        directories = directory_differences((), directory_changes_in(made))
+        plan = await asyncio.to_thread(restorer.plan, found, 0, directories)
         # A file that is already as the session left it is no conflict.
-        if plan.steps:
-            return await self.restore(RestorePlan(plan.steps))
-        return Restored()
+        return await self.restore(replace(plan, conflicts=()))
 
     async def restore_in_place(self, plan: RestorePlan, target: int | None) -> Restored:
         """Restore a plan's files without moving to another entry, and record that in a checkpoint.
@@ -249,7 +254,9 @@ class FileRewind:
         """
         if self._restorer is None or self.recorder is None:
             return Restored()
-        async with self.recorder.around([self._restorer.root / step.path for step in plan.steps]):
+        paths = [step.path for step in plan.steps]
+        paths += [step.path for step in plan.directories]
+        async with self.recorder.around([self._restorer.root / path for path in paths]):
             done = await self.restore(plan)
         entry = self.recorder.checkpoint()
         if entry is not None:

@@ -9,7 +9,8 @@ import asyncio
 import json
 import os
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from tui_agent.agent.events import Notice
+from tui_agent.agent.events import AgentEvent, HookAnswered, HookAwaited, Notice
 from tui_agent.agent.hooks.payloads import (
     ANSWERS,
     About,
@@ -58,6 +59,9 @@ from tui_agent.safe_text import one_line
 from tui_agent.sandbox import Sandbox, SandboxError, View
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import RawInput, Tool, ToolInput, ToolResult
+
+AWAITED_SECONDS = 1.0
+"""Seconds after which the user is told which hook the agent waits for."""
 
 REFUSED = 2
 """The exit code with which a hook's command refuses the event."""
@@ -270,7 +274,8 @@ class Hooks:
     """Runs the hooks of one session and combines their answers.
 
     ``load`` reads the hooks from the settings; without it there are none. ``about`` returns the
-    part of payloads that describes the session, ``report`` shows the user a notice. Hooks with
+    part of payloads that describes the session. ``report`` shows the user notices, and the hook that
+    the agent waits for. Hooks with
     ``sandboxed`` run in ``containment``. ``ask`` asks the small model the questions of hooks of
     type ``prompt``.
     """
@@ -279,7 +284,7 @@ class Hooks:
         self,
         load: Callable[[], LoadedHooks] | None = None,
         about: Callable[[], About] = About,
-        report: Callable[[Notice], None] = lambda _notice: None,
+        report: Callable[[AgentEvent], None] = lambda _event: None,
         containment: Containment | None = None,
         ask: AskModel | None = None,
     ) -> None:
@@ -297,7 +302,7 @@ class Hooks:
     def bound(
         self,
         about: Callable[[], About],
-        report: Callable[[Notice], None],
+        report: Callable[[AgentEvent], None],
         containment: Containment,
         ask: AskModel,
     ) -> "Hooks":
@@ -331,6 +336,12 @@ class Hooks:
         """
         await self.warm()
         return any(handler.handles(event, tool) for handler in self._handlers or ())
+
+    async def check_messages(self) -> bool:
+        """Return whether hooks run before the user's next message is appended."""
+        if await self.wanted("user_prompt"):
+            return True
+        return not self._began and await self.wanted("session_start")
 
     # -- asked ----------------------------------------------------------------------------------------------
 
@@ -525,8 +536,14 @@ class Hooks:
 
     async def _tell(self, payload: Payload) -> None:
         async with self._turns[payload.event]:
-            async for _asked in self._answers(payload, HookAnswer):
-                pass
+            await self.warm()
+            for handler in self._handlers or ():
+                if not (handler.handles(payload.event, "") and handler.wants(payload)):
+                    continue
+                if handler.runs_in_background:
+                    self._start_telling(self._run_alone(handler, payload))
+                else:
+                    await self._answer_of(handler, payload, HookAnswer)
 
     # -- asking ---------------------------------------------------------------------------------------------
 
@@ -545,11 +562,37 @@ class Hooks:
     ) -> AnswerT | None:
         """Return a hook's answer; None if the hook failed or runs in the background.
 
-        A failure is reported to the user. Also None if the answer is not of the type ``expected``.
+        If the answer takes long, the user is told that the agent waits for the hook.
         """
         if handler.runs_in_background:
             self._start_telling(self._run_alone(handler, payload))
             return None
+        with self._reporting_wait(handler, payload.event):
+            return await self._answer_of(handler, payload, expected)
+
+    @contextmanager
+    def _reporting_wait(self, handler: CommandHook, event: str) -> Iterator[None]:
+        reported: list[HookAwaited] = []
+
+        def report() -> None:
+            reported.append(HookAwaited(event, handler.name, AWAITED_SECONDS))
+            self._report(reported[0])
+
+        timer = asyncio.get_running_loop().call_later(AWAITED_SECONDS, report)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            if reported:
+                self._report(HookAnswered(event, handler.name))
+
+    async def _answer_of(
+        self, handler: CommandHook, payload: Payload, expected: type[AnswerT]
+    ) -> AnswerT | None:
+        """Return a hook's answer; None if the hook failed, which is reported to the user.
+
+        Also None if the answer is not of the type ``expected``.
+        """
         try:
             answer = await handler(payload)
         except HookError as error:

@@ -16,7 +16,7 @@ from tui_agent.app.format import one_line, plural, token_count
 from tui_agent.app.pasted_images import PastedImages
 from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_file
-from tui_agent.pictures import picture_size
+from tui_agent.pictures import NoPicture, look_at_picture
 
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
@@ -28,12 +28,14 @@ MAX_SHOWN = 4
 class Attachment:
     """An image that will be sent with the message, because the draft mentions it.
 
-    ``name`` is the name used in the draft. ``width`` and ``height`` are in pixels, 0 if unknown.
+    ``name`` is the name used in the draft. ``width`` and ``height`` are in pixels.
     """
 
     name: str
-    width: int
-    height: int
+    width: int = 0
+    height: int = 0
+    note: str = ""
+    """How the file is sent if it can't be sent as an image; "" if it can."""
 
 
 class AttachmentStrip(Widget):
@@ -82,7 +84,7 @@ class AttachmentStrip(Widget):
         if len(self.attachments) > len(shown):
             more = len(self.attachments) - len(shown)
             lines.append(Content(f"  and {plural(more, 'more image')}"))
-        if not takes_images:
+        if not takes_images and not all(item.note for item in self.attachments):
             warning = f"▲ {one_line(agent.model, 40)} can't see images: it gets only their names."
             lines.append(Content.styled(warning, ".attachments--warning"))
         return Content("\n").join(lines)
@@ -90,8 +92,14 @@ class AttachmentStrip(Widget):
     def _line(self, item: Attachment, model: str, *, takes_images: bool) -> Content:
         from tui_agent.context.tokens import image_tokens
 
+        if item.note:
+            name = one_line(item.name, max(12, self.size.width - len(item.note) - 6))
+            return Content.assemble(
+                (f"▣ {name}", ".attachments--name"),
+                (f"  ▲ {item.note}", ".attachments--warning"),
+            )
         facts = "  "
-        if item.width and self.size.width >= 50:
+        if self.size.width >= 50:
             facts += f"{item.width}×{item.height} · "
         if takes_images:
             facts += f"~{token_count(image_tokens(item.width, item.height, model))}"
@@ -111,12 +119,17 @@ def _image_names(text: str) -> tuple[str, ...]:
 def _attachment(name: str, cwd: Path, pasted: PastedImages) -> Attachment | None:
     """Return the image file mentioned as ``name``, with its size in pixels.
 
-    Returns None if the file can't be read.
+    If it can't be sent as an image, returns it with a note. Returns None if it can't be read.
     """
+    from tui_agent.agent.attachments import note_on_file
+
     try:
         path = pasted.path(name) or cwd / Path(name).expanduser()
         if not is_file(path):
             return None
-        return Attachment(name, *picture_size(path))
+        found = look_at_picture(path)
+        if isinstance(found, NoPicture):
+            return Attachment(name, note=note_on_file(name, path))
+        return Attachment(name, *found)
     except (OSError, ValueError, RuntimeError):
         return None

@@ -103,10 +103,11 @@ class QueueList(Widget):
         return bool(self.queue.steer) and is_free and self.is_settled
 
     def watch_queue(self, queue: QueueChanged) -> None:
-        self.display = bool(queue.steer or queue.follow_up)
+        self.display = bool(queue.checked or queue.steer or queue.follow_up)
 
     def render(self) -> Content:
-        messages = [("next ", text) for text in self.queue.steer]
+        messages = [("hook ", text) for text in self.queue.checked]
+        messages += [("next ", text) for text in self.queue.steer]
         messages += [("later", text) for text in self.queue.follow_up]
         more = 0
         if len(messages) > MAX_MESSAGES:
@@ -116,12 +117,14 @@ class QueueList(Widget):
         lines = [f"↳ {when}  {one_line(text, width)}" for when, text in messages]
         if more:
             lines.append(f"  and {more} more")
-        steers = min(len(self.queue.steer), len(messages))
+        checked = len(self.queue.checked)
+        steers = min(checked + len(self.queue.steer), len(messages))
         for place, line in enumerate(lines):
             keys = []
             if place == steers - 1 and self.sends_now:
                 keys.append(SENDS_NOW)
-            if place == len(lines) - 1 and (key := self._key_of("take_back")):
+            is_last = place == len(lines) - 1 and place >= checked
+            if is_last and (key := self._key_of("take_back")):
                 keys.append(f"{key} takes back")
             lines[place] = self._with_keys(line, keys)
         return Content("\n".join(lines))

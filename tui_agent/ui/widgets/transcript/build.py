@@ -185,6 +185,8 @@ def _user(entry: UserEntry) -> Block:
     attachments: list[str] = []
     for part in entry.parts:
         match part:
+            case FilePart(problem=problem) if problem:
+                attachments.append(f"@{part.path} · not sent: {problem}")
             case FilePart():
                 attachments.append(
                     f"@{part.path} · {wording.plural(line_count(part.text), 'line')}"
