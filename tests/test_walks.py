@@ -136,8 +136,9 @@ async def test_a_race(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert missing(race, log.calls) == ""
 
 
-MAX_CALLS = 24
-"""The boundary of errors is one for each message. Three draw a frame's background, not some hundred of Textual."""
+MAX_CALLS = 30
+"""The boundary of errors is one for each message. Three draw a frame's background, not some hundred of Textual.
+Six look for the styles of the prompt's parts."""
 
 
 async def typed(stage: RealStage, letter: str) -> list[str]:
