@@ -32,8 +32,8 @@ NOT_USER_TEXT = {
         "shell/families trust ui/background ui/early_prompt ui/key_help"
     ),
     "texts in memory, and the door's own classes": (
-        "context/anchors context/arguments context/recalling files/atomic files/secret_files processes/converters secret_forms "
-        "safe_text shell/reader"
+        "context/anchors context/arguments context/recalling files/atomic files/secret_files processes/converters "
+        "safe_text secret_forms shell/reader"
     ),
 }
 
