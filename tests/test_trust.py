@@ -157,8 +157,25 @@ def test_what_cannot_be_read_is_told(project: Path, store: TrustStore) -> None:
     (project / ".tui-agent/config.toml").write_text("=")
     items = project_state(project, store).items
     assert {(item.kind, item.text.partition(":")[0]) for item in items} == {
-        ("MCP server", "cannot be read"), ("setting", "cannot be read"),
+        ("MCP server", "can't be read"), ("setting", "can't be read"),
     }  # fmt: skip
+    assert all(item.text.lower().count("read") == 1 for item in items)
+
+
+@pytest.mark.parametrize(
+    ("written", "name", "effect"),
+    [
+        ("{}", ".mcp.json", "has no table “mcpServers”"),
+        ("[]", ".mcp.json", "is not a JSON object"),
+        ('{"mcpServers": {"db": 1}}', "db", "can't be used: it is not a table"),
+    ],
+)
+def test_a_servers_mistake_is_told_once(
+    project: Path, store: TrustStore, written: str, name: str, effect: str
+) -> None:
+    (project / ".mcp.json").write_text(written)
+    servers = [item for item in project_state(project, store).items if item.kind == "MCP server"]
+    assert [(item.name, item.text) for item in servers] == [(name, effect)]
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,8 @@ class Turn:
     """The result of one message to the agent.
 
     ``text`` is the model's last text, "" if it wrote none. ``reason`` is why the turn ended: done,
-    length (the answer was cut off), interrupted, error, step_limit, budget or stopped. ``error`` is
+    length (the answer was cut off at its token limit), unmarked (the server ended it without
+    marking it as complete), interrupted, error, step_limit, budget or stopped. ``error`` is
     the error's message, None without an error. ``entries`` are the entries appended to the session,
     oldest first. ``cost`` is the total in US dollars, None if the price of a request is not known.
     """

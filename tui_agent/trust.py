@@ -336,8 +336,8 @@ def _server_items(project: Path, path: Path) -> Iterator[TrustItem]:
     for server in servers_in(project, path):
         name = server.name
         if server.row is None:
+            effect = f"can't be used: {server.problem}" if name else server.problem
             name = name or server.place
-            effect = f"cannot be read: {server.problem}"
         else:
             effect = effect_of_server(server.row)
         yield TrustItem("MCP server", name, effect)
@@ -460,7 +460,7 @@ def _own_items(project: Path, path: Path, shown: str) -> Iterator[TrustItem]:
         else:
             yield TrustItem(what, shown, _summary(text, kind) if kind else "")
     except (OSError, ValueError, AttributeError, RecursionError) as error:
-        yield TrustItem(what, shown, f"cannot be read: {error}" if is_settings else "")
+        yield TrustItem(what, shown, f"can't be read: {error}" if is_settings else "")
 
 
 def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

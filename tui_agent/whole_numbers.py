@@ -1,4 +1,4 @@
-"""Parses whole numbers that a user, a model, a server or a file wrote."""
+"""Parses whole numbers that a user, a model, a server or a file wrote, and writes counts."""
 
 _MAX_DIGITS = 18
 """Maximum number of digits in a whole number. With 18 digits, it fits in 64 bits, as SQLite
@@ -15,3 +15,14 @@ def whole_number(text: str) -> int | None:
     if len(text) > _MAX_DIGITS or not text.isascii() or not text.isdecimal():
         return None
     return int(text)
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a count with its noun: ``1 match``, ``12 matches``, ``3 entries``, ``2 days``."""
+    if count == 1:
+        return f"1 {noun}"
+    if noun.endswith("y") and noun[-2] not in "aeou":
+        noun = f"{noun[:-1]}ie"
+    elif noun.endswith(("ch", "s", "x")):
+        noun = f"{noun}e"
+    return f"{count:,} {noun}s"

@@ -17,7 +17,7 @@ from tests.support.texts import answered
 from tests.tools.test_read import png
 from tui_agent.agent import attachments
 from tui_agent.agent.attachments import FILE_BYTES, Naming, Prepared, load_message
-from tui_agent.agent.mentions import entry_mentions, file_mentions, mention_of
+from tui_agent.agent.mentions import entry_mentions, escaped, file_mentions, mention_of, unescaped
 from tui_agent.pictures import MAX_SOURCE_BYTES
 from tui_agent.session.entries import (
     FilePart,
@@ -44,14 +44,15 @@ def test_names_end_before_punctuation_and_may_be_quoted() -> None:
     assert entry_mentions("as in #412, (#7) and #7, not PR#12 #x # 4 #5th #6-7 a/#8") == [412, 7]
 
 
-@given(st.text(min_size=1).filter(lambda name: "\n" not in name))
+@given(st.text(min_size=1).filter(lambda name: unescaped(name) == name))
+@example("new\nline")
 @example('say "hi".txt')
 @example('"')
 @example("what?")
 @example("a b:1-2")
 def test_every_name_can_be_mentioned(name: str) -> None:
     text = f"see {mention_of(name)} and x"
-    assert [mention.written for mention in file_mentions(text)] == [name]
+    assert [unescaped(mention.written) for mention in file_mentions(text)] == [name]
 
 
 @pytest.mark.parametrize(
@@ -181,9 +182,34 @@ async def test_what_does_not_exist_stays_text_and_is_said(harness: Harness, tmp_
     os.mkfifo(tmp_path / "project/feed")
     text = "@alice look at @feed, @~nobody/x and @gone.md:3, not `@cache`"
     loaded = await load(harness, text)
-    assert loaded.parts == (TextPart(text=text),)
-    missing, pipe = "there is no such file: alice, ~nobody/x, gone.md:3.", "it can't be read: feed."
-    assert loaded.problem == f"Not attached, {missing} Not attached, {pipe}"
+    assert loaded.parts == (
+        TextPart(text=text),
+        FilePart(path="feed", text="[not attached: it can't be read]", problem="it can't be read"),
+        FilePart(
+            path="~nobody/x",
+            text="[not attached: there is no such file]",
+            problem="there is no such file",
+        ),
+        FilePart(
+            path="gone.md:3",
+            text="[not attached: there is no such file]",
+            problem="there is no such file",
+        ),
+    )
+    pipe, missing = "it can't be read: feed.", "there is no such file: ~nobody/x, gone.md:3."
+    assert loaded.problem == f"Not attached, {pipe} Not attached, {missing}"
+
+
+@pytest.mark.parametrize("name", ["new\nline.txt", "a\x1b[31mb", "cr\rx", "back\\nslash.txt"])
+async def test_a_file_with_an_odd_name_can_be_attached(
+    harness: Harness, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "project" / name).write_text("inside")
+    written = mention_of(name)
+    assert written.isprintable()
+    loaded = await load(harness, f"see {written} now")
+    assert loaded.problem is None
+    assert loaded.parts[1:] == (FilePart(path=escaped(name), text="inside"),)
 
 
 async def test_an_entry_is_named_with_a_line_of_it_and_how_to_get_all(harness: Harness) -> None:

@@ -414,7 +414,7 @@ async def test_a_subagent_goes_on_by_the_number_at_the_end_of_its_report(
     first, second = harness.results()
     assert "a.py" in first.output
     assert "b.py" in second.output
-    assert f"[{kind}, " in second.output, "it is of the kind that it began as"
+    assert f"[{kind}, 1 step; " in second.output, "it is of the kind that it began as"
     (asked,) = [
         request
         for request in client.requests

@@ -40,6 +40,8 @@ THINKING = Reply("", reasoning="Now I must edit app.py.")
         ("pause", "", 0, False, "", Verdict.PAUSED),
         ("length", "", 1, False, "", Verdict.CUT),
         ("length", "half", 0, False, "", Verdict.CUT),
+        ("unmarked", "half", 0, False, "", Verdict.UNMARKED),
+        ("unmarked", "half", 1, False, "", Verdict.CALLS),
         ("stop", " \n", 0, False, "", Verdict.SILENT),
         ("tool_calls", "", 0, False, "", Verdict.SILENT),
         ("stop", "", 0, True, "", Verdict.THINKING),

@@ -5,6 +5,7 @@ import hashlib
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
@@ -306,3 +307,21 @@ def test_files_that_are_found_by_their_name_make_their_directory(
     chosen = tmp_path / "mine.jsonl"
     assert write_export(store, ExportOrder(session.id, form), chosen)[0] == chosen
     assert chosen.is_file()
+
+
+@pytest.mark.parametrize("form", [ExportFormat.MARKDOWN, ExportFormat.HTML])
+@pytest.mark.parametrize(
+    ("finish", "words"),
+    [
+        ("unmarked", "Not marked as complete"),
+        ("length", "Cut off at the output limit"),
+        ("content_filter", "Stopped by the content filter"),
+    ],
+)
+def test_an_answer_that_ended_early_is_exported_with_the_reason(
+    store: Store, form: ExportFormat, finish: Any, words: str
+) -> None:
+    session = Session(store, store.create_session("/project").id, estimate=lambda _entry: 1)
+    answer = AssistantEntry(parts=(TextPart(text="Half of it"),), model="m", finish=finish)
+    session.append_many([UserEntry(parts=(TextPart(text="go"),)), answer])
+    assert words in export_text(store, ExportOrder(session.id, form), {})

@@ -477,8 +477,13 @@ def test_models_are_those_with_a_key_first(
     ],
 )
 def test_every_mistake_is_one_sentence(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    code: int,
+    words: str,
 ) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     message = printed(capsys, *arguments, code=code)
     assert words in message
     assert "Traceback" not in message

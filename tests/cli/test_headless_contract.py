@@ -18,6 +18,7 @@ from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.cli import main
 from tui_agent.cli.output import ExitCode
+from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.sandbox import Sandbox, find_sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 
@@ -35,7 +36,14 @@ async def test_running_out_of_steps_is_no_success(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        (Reply("Half of it", finish="length"), "The answer was cut off"),
+        (
+            Reply("Half of it", finish="length"),
+            "The answer was cut off at the model's output limit",
+        ),
+        (
+            Reply("Half of it", finish="unmarked"),
+            "The server ended the answer without marking it as complete",
+        ),
         (Reply("Half of it", finish="content_filter"), "content filter"),
         (Reply("", reasoning="I think."), "only thought and gave no answer"),
     ],
@@ -48,6 +56,77 @@ async def test_an_answer_that_is_not_whole_is_no_success(
     assert await run_headless(harness, "go", out=out, err=err) == ExitCode.STOPPED
     assert why in err.getvalue()
     assert out.getvalue().strip() == reply.text
+
+
+@pytest.mark.parametrize("text", ["\n\n \n", " "])
+async def test_an_answer_of_white_space_is_not_printed(tmp_path: Path, text: str) -> None:
+    harness = make_agent(tmp_path, ScriptedClient([Reply(text)]), answer=None)
+    out, err = io.StringIO(), io.StringIO()
+    assert await run_headless(harness, "go", out=out, err=err) == ExitCode.STOPPED
+    assert not out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("No model is chosen yet: pick one with /model or --model.", "pick one with --model."),
+        ("Choose another with /model, or check base_url.", "another with --model, or check"),
+        ("use /login (or tui-agent login openai), or set X", "use tui-agent login openai, or set"),
+        ("set it in /settings.", "set it in config.toml."),
+        ("What you can do: /compact: x; /model: y.", "/compact: x; --model: y."),
+        ("POST /v1/model/login failed: /home/model", "POST /v1/model/login failed: /home/model"),
+    ],
+)
+async def test_an_error_names_what_works_in_a_shell(
+    tmp_path: Path, message: str, told: str
+) -> None:
+    reply = Reply(error=ModelError(ErrorKind.NOT_FOUND, message))
+    for as_json in (False, True):
+        place = tmp_path / str(as_json)
+        place.mkdir()
+        harness = make_agent(place, ScriptedClient([reply]), answer=None)
+        out, err = io.StringIO(), io.StringIO()
+        await run_headless(harness, "go", out=out, err=err, as_json=as_json)
+        if as_json:
+            (ended,) = [
+                row
+                for row in map(json.loads, out.getvalue().splitlines())
+                if row["type"] == "run_ended"
+            ]
+            assert told in ended["error"]
+        else:
+            assert told in err.getvalue()
+
+
+def test_what_an_untrusted_project_can_t_use_is_told_of_every_kind(tmp_path: Path) -> None:
+    files = {
+        ".tui-agent/commands/good.md": "x",
+        ".tui-agent/agents/rev.md": "x",
+        ".tui-agent/skills/s1/SKILL.md": "---\nname: s1\ndescription: a\n---\nx",
+        ".tui-agent/config.toml": '[[hooks]]\nevent="run_end"\ncommand="make"\n[permissions]\nbash="allow"\n',
+        "AGENTS.md": "@~/x.md",
+        ".mcp.json": '{"mcpServers": {"db": {"command": "x"}}}',
+        **{f".claude/commands/{name}.md": "x" for name in "abcde"},
+    }
+    for name, text in files.items():
+        (tmp_path / "project" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "project" / name).write_text(text)
+    (tmp_path / "project/.git").mkdir()
+    own = {
+        name: str(tmp_path / name)
+        for name in ("TUI_AGENT_DATA_DIR", "TUI_AGENT_CONFIG_DIR", "HOME")
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tui_agent", "-p", "hello"],
+        check=False, cwd=tmp_path / "project", env={**os.environ, **own, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    (note,) = [line for line in done.stderr.splitlines() if "have not trusted" in line]
+    for words in (
+        "1 MCP server (db)", '1 hook (event = "run_end", command = "make")', "1 permission rule (bash)",
+        "1 agent (rev)", "6 commands (", ", …)", "1 skill (s1)", "1 import from outside (@~/x.md)",
+    ):  # fmt: skip
+        assert words in note
 
 
 def test_an_open_standard_input_is_told_of(tmp_path: Path) -> None:

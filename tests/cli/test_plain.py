@@ -13,7 +13,8 @@ from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.app.services import FirstView
 from tui_agent.cli.main import is_plain
-from tui_agent.cli.plain import LineReader, MarkdownLines, PlainFrontend
+from tui_agent.cli.markdown_lines import MarkdownLines
+from tui_agent.cli.plain import LineReader, PlainFrontend
 from tui_agent.session.entries import ToolResultEntry, ToolStatus, UserEntry
 
 WRITE = Call("write", '{"path": "a.txt", "content": "one\\n"}')
@@ -207,6 +208,30 @@ def test_markdown_reads_as_text() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("markdown", "lines"),
+    [
+        (r"""| a | b |
+|---|---|
+| pipes \| escaped | `x \| y` |
+| R&amp;D | |""", ["a, b", "pipes | escaped, x | y", "R&D"]),
+        ("a \\* b &lt;c&gt; &amp;amp;", ["a * b <c> &amp;"]),
+        ("one **two\nthree** four", ["one two", "three four"]),
+        ("1. one\n2. two\n   - three\n\n     more\n- [x] four", ["1. one", "2. two", "three", "more", "☑ four"]),
+        ("> said | by\n> others", ["said | by", "others"]),
+        ("````\n```\n| a |\n````\nb", ["Code:", "```", "| a |", "End of code.", "b"]),
+        ("see [this](https://x.test/a_b)", ["see this (https://x.test/a_b)"]),
+        ("| no table", ["| no table"]),
+    ],
+)  # fmt: skip
+def test_plain_mode_reads_markdown_as_the_screen_does(markdown: str, lines: list[str]) -> None:
+    whole = MarkdownLines()
+    assert [*whole.feed(markdown), *whole.end()] == lines
+    streamed = MarkdownLines()
+    pieces = [line for letter in markdown for line in streamed.feed(letter)]
+    assert [*pieces, *streamed.end()] == lines
+
+
 async def test_lines_come_from_a_pipe_whole(tmp_path: Path) -> None:
     read, write = os.pipe()
     reader = LineReader(read)
@@ -217,6 +242,16 @@ async def test_lines_come_from_a_pipe_whole(tmp_path: Path) -> None:
     os.close(read)
 
 
+async def test_lines_come_from_a_file_too(tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text("one\n" + "x" * 100_000 + "\nthree")
+    for name, lines in ((tmp_path / "lines", ["one", "x" * 100_000, "three"]), ("/dev/null", [])):
+        descriptor = os.open(name, os.O_RDONLY)
+        reader = LineReader(descriptor)
+        assert [await reader.next() for _ in range(len(lines) + 1)] == [*lines, None]
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
 @pytest.mark.parametrize(
     ("term", "variable", "table", "expected"),
     [
@@ -235,8 +270,9 @@ def test_where_plain_mode_is_used(
     variable: str,
     table: str,
     expected: bool,
+    is_terminal: bool,
 ) -> None:
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: is_terminal)
     monkeypatch.setenv("TERM", term)
     monkeypatch.setenv("TUI_AGENT_UI__PLAIN", variable)
     monkeypatch.setenv("TUI_AGENT_CONFIG_DIR", str(tmp_path))

@@ -18,7 +18,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "TUI_AGENT_DATA_DIR": str(tmp_path / "data"),
         "TUI_AGENT_CONFIG_DIR": str(tmp_path / "config"),
     }
-    return {**os.environ, **own, "PYTHONPATH": str(Path(__file__).parents[2])}
+    usual = {"TERM": "xterm", "PYTHONPATH": str(Path(__file__).parents[2])}
+    return {**os.environ, **own, **usual}
 
 
 def run(command: str, environment: dict[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -41,6 +42,12 @@ def run(command: str, environment: dict[str, str], cwd: Path) -> subprocess.Comp
             2,
             "The full-screen program needs a terminal. Without one, use -p.\n",
         ),
+        (
+            'TERM=dumb "$0" "$@" --demo >&-',
+            1,
+            "Standard output is closed, so the answer would be lost. Send it to a file or to /dev/null.\n",
+        ),
+        ('TERM=dumb "$0" "$@" --demo </dev/null >/dev/null', 0, ""),
         ('"$0" "$@" sessions list >&-', 0, ""),
         ('"$0" "$@" sessions list 2>&-', 0, ""),
         (

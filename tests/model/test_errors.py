@@ -271,6 +271,7 @@ def test_a_failure_is_what_the_provider_said_and_not_what_litellm_made_of_it() -
         ("certificate", "SSL_CERT_FILE"),
         ("timeout", "Anthropic did not begin to answer within 20 s"),
         ("closed", "broke before the answer was complete"),
+        ("ended", "ended the answer early"),
     ],
 )
 def test_broken_connections_say_what_to_check(cause: str, words: str) -> None:
@@ -418,6 +419,23 @@ def test_delays_double_up_to_a_cap_with_full_jitter() -> None:
 
     assert longest == [1, 2, 4, 32, 60, 60]
     assert retry_delay(settings, 3, error(), lambda: 0.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [(ErrorKind.OVERLOADED, 500), (ErrorKind.OVERLOADED, None), (ErrorKind.RATE_LIMIT, 429)],
+)
+def test_a_busy_server_is_given_about_a_minute(kind: ErrorKind, status: int | None) -> None:
+    busy = ModelError(kind, "x", status=status)
+    for jitter, waits in ((0.0, [2.5, 5, 10, 20, None]), (1.0, [5, 10, 20, 40, None])):
+        found = [
+            retry_delay(SETTINGS, attempt, busy, lambda: jitter)  # noqa: B023 - called at once
+            for attempt in range(1, 6)
+        ]
+        assert found == waits
+    assert retry_delay(RetrySettings(attempts=50), 40, busy, lambda: 1.0) == 60
+    unusable = ModelError(ErrorKind.OVERLOADED, "x", status=400)
+    assert retry_delay(SETTINGS, 1, unusable, lambda: 0.0) == 0
 
 
 def test_a_named_wait_is_kept_to_and_one_that_is_too_long_ends_the_retrying() -> None:

@@ -445,17 +445,42 @@ def test_a_server_that_wants_alternating_roles_gets_an_answer_between_result_and
 # -- the end of an answer ------------------------------------------------------------------------------------
 
 
-async def test_an_answer_that_just_ends_is_cut_off_until_its_server_is_known_to_mark_no_end(
+UNMARKED = Turn(
+    fault=Fault(
+        "status", status=200, body=b'data: {"choices": [{"delta": {"content": "half"}}]}\n\n'
+    )
+)
+
+
+async def ends_of(client: ProviderClient, count: int) -> list[str]:
+    """Return the finish reasons of some answers, or the messages of their errors."""
+    ends = []
+    for _ in range(count):
+        answer = await collect(client, WHOLE)
+        if answer.error is not None:
+            ends.append(f"{answer.error.kind}: {answer.error.message}")
+            continue
+        assert not any(isinstance(event, PartLeftOut) for event in answer.events)
+        ends += [event.reason for event in answer.events if isinstance(event, Finished)]
+    return ends
+
+
+async def test_a_server_that_never_marks_ends_is_believed_after_its_first_answer(
     provider: ModelServer, tmp_path: Path
 ) -> None:
-    body = b'data: {"choices": [{"delta": {"content": "half"}}]}\n\n'
-    odd = Turn(fault=Fault("status", status=200, body=body))
-    provider.play(odd, odd, Turn("whole"), odd)
+    provider.play(UNMARKED, UNMARKED, UNMARKED)
     client = client_at(provider, LearntFacts(tmp_path / "learnt.json"))
-    answers = [await collect(client, WHOLE) for _ in range(4)]
+    assert await ends_of(client, 3) == ["unmarked", "stop", "stop"]
     await client.aclose()
 
-    ends = [event for answer in answers for event in answer.events if isinstance(event, Finished)]
-    assert [end.reason for end in ends] == ["length", "stop", "stop", "length"]
-    told = [sum(isinstance(event, PartLeftOut) for event in answer.events) for answer in answers]
-    assert told == [1, 0, 0, 1]
+
+async def test_an_answer_that_ends_early_fails_where_the_server_marks_ends(
+    provider: ModelServer, tmp_path: Path
+) -> None:
+    whole = Turn("whole")
+    provider.play(whole, UNMARKED, whole, UNMARKED, UNMARKED, UNMARKED, UNMARKED, whole, UNMARKED)
+    client = client_at(provider, LearntFacts(tmp_path / "learnt.json"))
+    early = f"network: 127.0.0.1:{provider.port} ended the answer early."
+    ends = await ends_of(client, 9)
+    await client.aclose()
+    assert ends == ["stop", early, "stop", early, early, "unmarked", "unmarked", "stop", early]

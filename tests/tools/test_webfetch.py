@@ -261,6 +261,21 @@ async def test_a_page_that_never_ends_is_given_up(space: Workspace, server: WebS
         await space.call(tool(settings), url=f"http://docs.test:{server.port}/slow")
 
 
+@pytest.mark.parametrize(
+    ("host", "told"),
+    [
+        ("127.0.0.1", r"^127\.0\.0\.1 is an address of this machine"),
+        ("docs.test", r"^docs\.test is 127\.0\.0\.1, an address of this machine"),
+    ],
+)
+async def test_an_address_is_named_once(space: Workspace, host: str, told: str) -> None:
+    async def resolve(_host: str, _port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    with pytest.raises(ToolError, match=told):
+        await space.call(tool(FetchSettings(), resolve), url=f"http://{host}:1/x")
+
+
 async def test_a_page_that_is_not_there_is_told(space: Workspace, server: WebServer) -> None:
     result = await space.call(tool(), url=f"http://docs.test:{server.port}/missing")
     assert result.is_error

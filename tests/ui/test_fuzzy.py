@@ -77,3 +77,8 @@ def test_a_match_has_the_letters_in_their_order(query: str, text: str) -> None:
     assert list(found.offsets) == sorted(set(found.offsets))
     if is_in_order:
         assert "".join(lower[offset] for offset in found.offsets) == wanted
+
+
+def test_a_file_whose_name_has_a_line_break_is_offered_by_a_name_that_fits_into_a_message() -> None:
+    (found,) = rank_files("new", ["new\nline.txt", "old.txt"])
+    assert (found.label, found.insert) == (r"new\nline.txt", r"@new\nline.txt ")

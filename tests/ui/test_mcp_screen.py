@@ -180,6 +180,7 @@ class GivenServers:
     rows: tuple[McpServerStatus, ...] = SERVERS
     done: list[str] = field(default_factory=list)
     watchers: list[Callable[[], None]] = field(default_factory=list)
+    problems: tuple[str, ...] = ()
 
     def start(self) -> None:
         """Nothing to start."""
@@ -217,6 +218,19 @@ async def test_the_login_page_is_opened_and_a_login_is_given_up(
             await until(
                 lambda is_open=is_open: ("Search the doc" in screen_text(stage)) is is_open, pilot
             )
+
+
+async def test_a_file_of_servers_that_cannot_be_used_is_listed(tmp_path: Path) -> None:
+    why = ".mcp.json: can't be read: Expecting value: line 1 column 3 (char 2)"
+    stage, servers = make_stage(tmp_path), GivenServers((), problems=(why,))
+    async with stage.run() as pilot:
+        await stage.app.push_screen(given_screen(servers, stage))
+        assert f"✗ {why}" in screen_text(stage)
+        assert "No servers" not in screen_text(stage)
+        servers.problems = ()
+        for changed in servers.watchers:
+            changed()
+        await until(lambda: "No servers" in screen_text(stage), pilot)
 
 
 LINES = [

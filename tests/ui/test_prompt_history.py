@@ -13,12 +13,14 @@ from tui_agent.session.entries import ShellEntry, TextPart, UserEntry
 from tui_agent.session.records import Unsent
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
+from tui_agent.ui.prompting.history import PromptHistory
 from tui_agent.ui.screens.picker import PickScreen
 
 
-def remember(stage: object, *texts: str) -> None:
-    store = stage.store  # type: ignore[attr-defined]
-    session = Session(store, store.create_session("/elsewhere").id, estimate=lambda _entry: 1)
+def remember(stage: Stage, *texts: str, project: str = "") -> None:
+    store = stage.store
+    place = project or str(stage.services.cwd)
+    session = Session(store, store.create_session(place).id, estimate=lambda _entry: 1)
     for text in texts:
         session.append(UserEntry(parts=(TextPart(text=text),)))
 
@@ -35,6 +37,33 @@ async def test_history_goes_back_across_sessions_and_keeps_the_draft(stage: Stag
         assert stage.main.prompt.text == "oldest"
         await pilot.press("down", "down")
         assert stage.main.prompt.text == "draft"
+
+
+async def test_history_is_that_of_the_project_as_in_its_list(stage: Stage) -> None:
+    remember(stage, "for another project", project="/elsewhere")
+    async with stage.run() as pilot:
+        await pilot.press("up")
+        assert not stage.main.prompt.text
+        await pilot.press("ctrl+r")
+        await until(
+            lambda: "No messages have been sent in this project" in screen_text(stage), pilot
+        )
+
+
+def test_each_project_keeps_what_was_added_in_it() -> None:
+    stored = {"/a": ["old a"], "/b": ["old b"]}
+    project = "/a"
+    history = PromptHistory(lambda: stored[project])
+    history.add("early")
+    history.enter("/a")
+    assert [history.older(""), history.older("")] == ["early", "old a"]
+    project = "/b"
+    history.enter("/b")
+    history.add("for b")
+    assert [history.older(""), history.older(""), history.older("")] == ["for b", "old b", None]
+    project = "/a"
+    history.enter("/a")
+    assert [history.older(""), history.older(""), history.older("")] == ["early", "old a", None]
 
 
 async def test_up_moves_the_cursor_before_it_goes_into_the_history(stage: Stage) -> None:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 from unittest.mock import Mock
 
 import pytest
@@ -43,7 +44,8 @@ from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, pars
 from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import RunState, describe, describe_run
 from tui_agent.app.strip_markdown import plain, plain_preview
-from tui_agent.context.budget import ContextSize
+from tui_agent.context.budget import WINDOW_ORIGINS, ContextSize
+from tui_agent.model.catalog import Origin
 from tui_agent.plot import FREE, Series, columns, stacked
 from tui_agent.session.entries import AssistantEntry, ToolMetadata
 from tui_agent.ui.gauge_reading import with_live
@@ -165,8 +167,10 @@ def test_files_rank_by_name_before_directory() -> None:
     ]
 
 
-def test_a_name_that_cannot_be_mentioned_is_not_offered() -> None:
-    assert [found.label for found in merged([rank_files("a", ["a\nb.txt", "a.txt"])])] == ["a.txt"]
+def test_a_name_with_a_line_break_is_offered_on_one_line() -> None:
+    found = merged([rank_files("a", ["a\nb.txt", "a.txt"])])
+    assert [row.label for row in found] == ["a.txt", r"a\nb.txt"]
+    assert not any("\n" in row.insert for row in found)
 
 
 def test_directories_are_offered_and_said_to_be_some() -> None:
@@ -222,16 +226,18 @@ def test_numbers_say_when_they_are_estimated_and_high() -> None:
 
 def test_words_beside_the_gauge() -> None:
     size = ContextSize(0, 0, 10, 32_768, 0, None, None, estimated=True, window_origin="assumed")
-    assert extras(GaugeReading(size, 0.92, 0.004), 0) == ["window guessed"]
-    assert extras(GaugeReading(size, 0.12), 0) == ["cache 12%", "window guessed"]
+    assert extras(GaugeReading(size, 0.92, 0.004), 0) == ["window assumed"]
+    assert extras(GaugeReading(size, 0.12), 0) == ["cache 12%", "window assumed"]
     over = replace(size, total=40_000)
-    assert extras(GaugeReading(over), 0) == ["window guessed"]
+    assert extras(GaugeReading(over), 0) == ["window assumed"]
     assert extras(GaugeReading(replace(over, window_origin="catalog")), 0) == ["estimated"]
     assert extras(GaugeReading(replace(over, window_origin="catalog", estimated=False)), 0) == [
         "full"
     ]
+    learnt = replace(size, window_origin="learnt")
+    assert extras(GaugeReading(learnt), 0) == ["window learnt"]
     told = [extras(GaugeReading(size, warm_until=left), 0.0)[0] for left in (300, 61, 60, 0)]
-    assert told == ["window guessed", "window guessed", "cache warm 1m", "cache cold"]
+    assert told == ["window assumed", "window assumed", "cache warm 1m", "cache cold"]
 
 
 def test_the_status_follows_a_run() -> None:
@@ -482,6 +488,8 @@ def test_the_letters_of_a_long_query_are_looked_for_in_bounded_time() -> None:
         ),
         ("Done. | before | after | |---|--", "Done. · before · after"),
         ("cat x | grep y || true", "cat x | grep y || true"),
+        (r"| a | b | |---|---| | pipes \| escaped | R&amp;D |", "a · b · pipes | escaped · R&D"),
+        ("2 \\* 3 &lt; 7 &#27;[2J &nothing;", "2 * 3 < 7 &#27;[2J &nothing;"),
         ("", ""),
     ],
 )
@@ -597,3 +605,21 @@ def test_a_paste_becomes_a_chip_of_lines_exactly_if_it_has_many(end: str) -> Non
         text = "\n".join(["a"] * lines) + end
         assert is_large(text) is (lines > FOLD_LINES)
         assert PasteStore().fold(text).endswith("lines]") is (lines > FOLD_LINES)
+
+
+@pytest.mark.parametrize(
+    ("wait", "text"),
+    [(0.0, "now"), (0.4, "now"), (0.6, "in 1 s"), (12.3, "in 12 s")],
+)
+def test_a_retry_says_when(wait: float, text: str) -> None:
+    assert shown.retry_text("It broke.", wait) == f"It broke. Trying again {text}."
+
+
+@pytest.mark.parametrize("origin", get_args(Origin))
+def test_a_windows_source_has_the_same_word_everywhere(origin: str) -> None:
+    size = ContextSize(0, 0, 10, 8_192, 0, None, None, estimated=True, window_origin=origin)
+    if extras(GaugeReading(size), 0):
+        assert extras(GaugeReading(size), 0) == [f"window {origin}"]
+        assert WINDOW_ORIGINS[origin].startswith(origin)
+    over = extras(GaugeReading(replace(size, total=9_000)), 0)
+    assert over in (["estimated"], [f"window {origin}"], [f"window {WINDOW_ORIGINS[origin]}"])

@@ -45,6 +45,7 @@ from tui_agent.agent.events import (
     ToolOutput,
     ToolStarted,
 )
+from tui_agent.app.format import retry_text
 from tui_agent.context.budget import ContextSize
 from tui_agent.json_text import loads
 from tui_agent.lazy import frozen
@@ -484,7 +485,7 @@ def _thought(event: CompactionStarted | RetryScheduled | HookAwaited | Notice) -
         case RetryScheduled(seconds=seconds, reason=reason, loading=loading):
             if loading is not None:
                 return reason
-            return f"{reason} Trying again in {seconds:.0f} s."
+            return retry_text(reason, seconds)
         case Notice(message=message):
             return message
         case _:

@@ -16,6 +16,8 @@ from tui_agent.agent.mentions import (
     entry_mentions,
     file_mentions,
     has_mention,
+    is_pathlike,
+    unescaped,
 )
 from tui_agent.agent.other_sessions import attached_part, names_session
 from tui_agent.context.budget import ContextSize
@@ -81,6 +83,7 @@ LOOKED_AT = 400
 """Number of newest entries that are searched for files to send again after a compaction."""
 
 _DOCUMENT = "a document, which the model can read with a tool"
+_NO_FILE = "there is no such file"
 _LEADS_OUT = "the command came with the project and names files outside it"
 _LEAST_ROOM = 500
 """Number of tokens that must still be free for another file to be sent after a compaction."""
@@ -143,8 +146,9 @@ async def load_message(
 
     ``naming`` is the text to search for names, by default the message. Paths are relative to
     ``cwd``. ``named`` returns the parts for other names, such as subagents. These parts take
-    precedence over a file of that name, unless the name contains a slash. Names that can't be
-    attached are reported in ``problem``, except names in code. Files are read in a thread.
+    precedence over a file of that name, unless the name contains a slash. For a name that can't be
+    attached, a note takes the file's place, and ``problem`` reports it. Names in code are left as
+    text, and so are words that don't look like paths and name no file. Files are read in a thread.
     """
     naming = naming or Naming(text)
     source = naming.text
@@ -179,14 +183,22 @@ async def load_message(
                 files.append(brought_over)
             else:
                 missing.setdefault(brought_over, []).append(mention.written)
+                files.append(_not_attached(mention, brought_over))
         elif not mention.in_code:
             reason = await asyncio.to_thread(_why_missing, mention.written, cwd)
-            missing.setdefault(reason, []).append(mention.written)
+            if reason != _NO_FILE or is_pathlike(mention):
+                missing.setdefault(reason, []).append(mention.written)
+                files.append(_not_attached(mention, reason))
     if outside:
         missing[_LEADS_OUT] = outside
     files += _entries(source, session)
     problems = [f"Not attached, {why}: {', '.join(names)}." for why, names in missing.items()]
     return Prepared((TextPart(text=text), *files), " ".join(problems) or None)
+
+
+def _not_attached(mention: FileMention, reason: str) -> FilePart:
+    problem = reason.rstrip(".")
+    return FilePart(path=mention.written, text=f"[not attached: {problem}]", problem=problem)
 
 
 def _entries(text: str, session: Session) -> Iterator[FilePart]:
@@ -242,10 +254,14 @@ def _path(name: str, cwd: Path) -> Path:
 
     A name that could be several files is returned as written.
     """
+    path = cwd / at_home(name)
+    with_breaks = cwd / at_home(unescaped(name))
+    if with_breaks != path and is_there(with_breaks) and not is_there(path):
+        return with_breaks
     try:
-        return as_on_disk(cwd / at_home(name))
+        return as_on_disk(path)
     except AlikeError:
-        return cwd / at_home(name)
+        return path
 
 
 def _why_missing(name: str, cwd: Path) -> str:
@@ -253,7 +269,7 @@ def _why_missing(name: str, cwd: Path) -> str:
         exists = is_there(as_on_disk(cwd / at_home(name)))
     except AlikeError as error:
         return str(error)
-    return "it can't be read" if exists else "there is no such file"
+    return "it can't be read" if exists else _NO_FILE
 
 
 def note_on_file(name: str, path: Path) -> str:

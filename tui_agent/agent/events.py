@@ -406,18 +406,26 @@ class RunEnded:
     """A run ended and the agent is idle.
 
     ``reason`` says why it ended; "length" means that the last answer was cut off at its token
-    limit. ``error`` is a sentence for the user; None if there is nothing to say. ``needs_key`` is
-    True if the provider's API key is missing or was refused. ``budget`` is the budget that is used
-    up; None if the run ended for another reason. ``check`` is the result of the project's check;
-    None if it did not run.
+    limit, "unmarked" that the server ended it without marking it as complete. ``error`` is a
+    sentence for the user; None if there is nothing to say. ``needs_key`` is True if the provider's
+    API key is missing or was refused. ``budget`` is the budget that is used up; None if the run
+    ended for another reason. ``check`` is the result of the project's check; None if it did not
+    run.
     """
 
-    reason: Literal["done", "length", "interrupted", "error", "step_limit", "stopped", "budget"]
+    reason: Literal[
+        "done", "length", "unmarked", "interrupted", "error", "step_limit", "stopped", "budget"
+    ]
     error: str | None = None
     steps: int = 0
     needs_key: bool = False
     budget: Literal["cost", "tokens", "time"] | None = None
     check: Literal["passed", "failed"] | None = None
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether the run ended with an answer of the model, possibly an incomplete one."""
+        return self.reason in {"done", "length", "unmarked"}
 
 
 AgentEvent = (

@@ -16,7 +16,7 @@ earlier run's counters and the entries that the earlier run held back until its 
 import asyncio
 import logging
 from dataclasses import field
-from typing import Any
+from typing import Any, Literal
 
 from tui_agent.agent.allowance import Allowance
 from tui_agent.agent.answer import Answerer, RepeatingAnswer
@@ -57,6 +57,11 @@ CUT_CALL = (
     "Not run: your answer reached its limit of tokens in this call and was cut off there, so its arguments may be "
     "half of what you meant. Send less at once: write a long file in several calls."
 )
+_ENDS: dict[Verdict, Literal["length", "unmarked"]] = {
+    Verdict.CUT: "length",
+    Verdict.UNMARKED: "unmarked",
+}
+"""Reasons for the end of a run after which the newest answer may be incomplete."""
 
 
 @dataclass
@@ -169,7 +174,7 @@ class Loop:
                 await self.context.compact_as_asked()
             except asyncio.CancelledError:
                 return ended  # only the compaction was interrupted
-            if ended.reason not in {"done", "length"} or not self.intake.queue:
+            if not ended.has_answer or not self.intake.queue:
                 return ended
 
     async def _work(self) -> RunEnded:
@@ -334,12 +339,10 @@ class Loop:
 
     def _done(self) -> RunEnded:
         answer = newest_message(self.journal.session.active_path())
-        is_cut = isinstance(answer, AssistantEntry) and verdict_on(answer) is Verdict.CUT
-        return RunEnded(
-            "length" if self.step > 0 and is_cut else "done",
-            steps=self.step,
-            check=self.closing_check.ended,
-        )
+        reason: Literal["done", "length", "unmarked"] = "done"
+        if self.step > 0 and isinstance(answer, AssistantEntry):
+            reason = _ENDS.get(verdict_on(answer), "done")
+        return RunEnded(reason, steps=self.step, check=self.closing_check.ended)
 
     def _is_paused(self) -> bool:
         """Return True if the provider paused its newest answer, so no message may follow it yet."""

@@ -31,6 +31,9 @@ _FILE = LazyPattern(r'@(?:"((?:[^"\n]|"")+)"|([^\s"]+))')
 _ENTRY = LazyPattern(r"#(\d{1,9})(?![\w-])")
 _RANGE = LazyPattern(r"(.+?):(\d{1,9})(?:-(\d{1,9}))?")
 _END = ".,;:!?)"
+_CONTROL = LazyPattern(r"[\x00-\x08\x0a-\x1f\x7f]")
+_ESCAPED = LazyPattern(r"\\x([0-7][0-9a-f])|\\n")
+_PATH = LazyPattern(r"[~/]|\.\w+\Z")
 _DECLARATION = LazyPattern(
     r"(?:[ \t]*+\n[ \t]*+@[^\n]*+){0,5}[ \t]*+\n[ \t]*+"
     r"(?:async |export |public |private |protected |static )*(?:def|class|interface|enum|func?|function|void) "
@@ -95,12 +98,38 @@ def file_mentions(text: str) -> list[FileMention]:
 def mention_of(name: str) -> str:
     """Return the mention of a file, agent or resource, quoted if needed.
 
-    The name must not contain a newline.
+    Control characters, such as line breaks, are written as in `escaped`.
     """
+    name = escaped(name)
     if name.endswith(tuple(_END)) or re.search(r'[\s"]', name):
         doubled = name.replace('"', '""')
         return f'@"{doubled}"'
     return f"@{name}"
+
+
+def escaped(name: str) -> str:
+    """Return a file's name with each control character, except tabs, replaced by an escape.
+
+    The escapes are those of Python, such as a backslash and ``n`` for a line break.
+    """
+    return _CONTROL.sub(_escape, name)
+
+
+def unescaped(name: str) -> str:
+    """Return the name that `escaped` has written as ``name``."""
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else "\n", name)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return "\\n" if found[0] == "\n" else f"\\x{ord(found[0]):02x}"
+
+
+def is_pathlike(mention: FileMention) -> bool:
+    """Return True if a mention looks like a path, because it has a slash or a file extension.
+
+    Other words after ``@``, such as people's names, may just be text.
+    """
+    return _PATH.search(mention.path) is not None
 
 
 def entry_mentions(text: str) -> list[int]:

@@ -233,7 +233,7 @@ class Subagents(Generic[A]):
             self._parent.channel.emit(CostKnown())
             session.release()
         problem = ended.error
-        if not problem and ended.reason in {"interrupted", "step_limit", "length"}:
+        if not problem and ended.reason in {"interrupted", "step_limit", "length", "unmarked"}:
             problem = ended.reason
         return SubagentReport(answer, session.leaf, ended.steps, problem)
 

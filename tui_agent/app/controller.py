@@ -201,6 +201,13 @@ class Controller:
         return Path.cwd()
 
     @property
+    def project(self) -> Path:
+        """The project's directory; the program's working directory while no session is open."""
+        if self.agent is not None:
+            return self.agent.ports.project
+        return Path.cwd()
+
+    @property
     def commands(self) -> list[Command]:
         """The built-in commands that this frontend supports, and the user's commands and skills."""
         commands = []

@@ -86,11 +86,8 @@ async def find_entries(controller: Controller, query: str) -> list[int]:
     words="old, previous, prompts, search, reuse",
 )
 async def history(controller: Controller, _argument: str) -> None:
-    if controller.agent is not None:
-        project = controller.agent.ports.project
-    else:
-        project = controller.cwd
-    typed = await asyncio.to_thread(controller.services.store.typed_in, project, MAX_PROMPTS)
+    store = controller.services.store
+    typed = await asyncio.to_thread(store.typed_in, controller.project, MAX_PROMPTS)
     if not typed:
         controller.say("No messages have been sent in this project yet.")
         return

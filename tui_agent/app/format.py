@@ -8,7 +8,7 @@ from math import inf
 from pathlib import Path
 
 from tui_agent.safe_text import one_line, visible
-from tui_agent.whole_numbers import whole_number
+from tui_agent.whole_numbers import plural, whole_number
 
 __all__ = [
     "about_cost",
@@ -26,6 +26,7 @@ __all__ = [
     "named_jobs",
     "one_line",
     "plural",
+    "retry_text",
     "seconds",
     "short_model",
     "short_path",
@@ -101,6 +102,13 @@ def seconds(duration: float) -> str:
     return f"{whole // _MINUTE}:{whole % _MINUTE:02}"
 
 
+def retry_text(reason: str, wait: float) -> str:
+    """Return an error's ``reason`` with the time until the next try, which is ``wait`` in seconds."""
+    if wait < 0.5:
+        return f"{reason} Trying again now."
+    return f"{reason} Trying again in {wait:.0f} s."
+
+
 def duration(length: float) -> str:
     """Return a number of seconds as text, with a decimal below 10, and with minutes from 100 on.
 
@@ -143,17 +151,6 @@ def short_path(path: str | Path) -> str:
 def short_model(model: str) -> str:
     """Return what follows the last slash in a model's id: ``anthropic/claude-x`` → ``claude-x``."""
     return visible(model.rsplit("/", 1)[-1])
-
-
-def plural(count: int, noun: str) -> str:
-    """Return a count with its noun: ``1 match``, ``12 matches``, ``3 entries``, ``2 days``."""
-    if count == 1:
-        return f"1 {noun}"
-    if noun.endswith("y") and noun[-2] not in "aeou":
-        noun = f"{noun[:-1]}ie"
-    elif noun.endswith(("ch", "s", "x")):
-        noun = f"{noun}e"
-    return f"{count:,} {noun}s"
 
 
 MAX_JOBS_NAMED = 3

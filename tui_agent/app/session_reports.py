@@ -12,9 +12,10 @@ from typing import Any
 from tui_agent.agent.context_inspector import RoomMade
 from tui_agent.agent.context_map import ContextBlock, ContextMap
 from tui_agent.app.context_text import miss_cause
+from tui_agent.app.format import plural
 from tui_agent.app.spending import PING_CAUSE, Spending, spending_sections
 from tui_agent.app.strip_markdown import plain_preview
-from tui_agent.context.budget import ContextSize
+from tui_agent.context.budget import WINDOW_ORIGINS, ContextSize
 from tui_agent.context.commit_plan import Commit
 from tui_agent.context.compaction import CompactionPlan, Refusal
 from tui_agent.session.records import EntryHeader, children
@@ -69,7 +70,7 @@ def tree_lines(session: Session) -> list[str]:
         if entry_id == session.leaf:
             line += "  ◀ here"
         if header.kind == "subagent":
-            lines.append(f"{line} ({_count(below, entry_id)} entries)")
+            lines.append(f"{line} ({plural(_count(below, entry_id), 'entry')})")
             continue
         lines.append(line)
         subagents: list[int] = []
@@ -221,7 +222,7 @@ def _gauge(size: ContextSize) -> str:
     about = "~" if size.estimated else ""
     assumed = ""
     if size.window_origin != "catalog":
-        assumed = f" ({size.window_origin})"
+        assumed = f" ({WINDOW_ORIGINS[size.window_origin]})"
     share = f"{about}{size.total:,} of {size.window:,} tokens{assumed} ({size.percent:.0f} %)"
     threshold = "no automatic compaction"
     if size.threshold is not None:

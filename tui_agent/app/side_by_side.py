@@ -40,9 +40,6 @@ MAX_LINE = 200
 
 RACE_OVER = "its race is over"
 
-_GOOD_ENDS = frozenset({"done", "length"})
-"""Reasons for which a run can end and leave an answer for the user to read."""
-
 
 class AsideState(StrEnum):
     """What a session in the background is doing, or how it ended."""
@@ -110,7 +107,7 @@ class Aside:
             return AsideState.NEEDS_YOU
         if self.is_busy or self._ended is None:
             return AsideState.WORKING
-        if self._ended.reason in _GOOD_ENDS:
+        if self._ended.has_answer:
             return AsideState.DONE
         return AsideState.STOPPED
 

@@ -3,6 +3,7 @@
 The module also shortens the tool calls in an entry's preview.
 """
 
+import html
 import json
 import re
 from typing import Final
@@ -18,7 +19,9 @@ _EMPHASIS: Final = LazyPattern(r"(?<![\w*/])([*_])(?=\w)([^*_]+?)(?<=[\w.,;:!?)]
 _OPEN: Final = LazyPattern(r"(?<!\S)\*\*(?=\w)")
 _CODE: Final = LazyPattern(r"(`+)(.+?)\1")
 _RULE: Final = LazyPattern(r"\|(?:\s*:?-{2,}:?\s*\|?)+")
-_BORDERS: Final = LazyPattern(r"(?:\s*\|)+\s*")
+_BORDERS: Final = LazyPattern(r"(?:\s*(?<!\\)\|)+\s*")
+_ENTITY: Final = LazyPattern(r"&(?:#\w{1,8}|\w{2,31});")
+_ESCAPED: Final = LazyPattern(r"\\([!-/:-@\[-`{-~])")
 _CALL: Final = LazyPattern(
     r'(^| · )(\w+) \{(?=["}])(?:"\w+": "((?:[^"\\]|\\.)*))?.*?(?="?\}(?: · |$)|$)"?\}?'
 )
@@ -44,7 +47,7 @@ def plain(text: str) -> str:
     if not has_marks_in_code:
         # Bold text that contains code was split at the code, so its marks are removed here.
         joined = _STRONG.sub(r"\2", joined)
-    return joined.rstrip(" ·")
+    return joined.strip(" ·")
 
 
 def plain_preview(kind: str, text: str) -> str:
@@ -84,10 +87,27 @@ def json_string(written: str) -> str:
 
 
 def _tabular(text: str) -> str:
-    return _BORDERS.sub(" · ", _RULE.sub("|", _prose(text)))
+    return _unescaped(_BORDERS.sub(" · ", _RULE.sub("|", _unmarked(text))))
 
 
 def _prose(text: str) -> str:
+    return _unescaped(_unmarked(text))
+
+
+def _unescaped(text: str) -> str:
+    """Return a text with backslash escapes and HTML entities replaced by their characters."""
+    return _ENTITY.sub(_character, _ESCAPED.sub(r"\1", text))
+
+
+def _character(entity: re.Match[str]) -> str:
+    """Return an entity's character; the entity itself if there is none that can be printed."""
+    character = html.unescape(entity[0])
+    if len(character) == 1 and character.isprintable():
+        return character
+    return entity[0]
+
+
+def _unmarked(text: str) -> str:
     text = _LINK.sub(r"\1", _HEADING.sub("", text))
     text = _EMPHASIS.sub(r"\2", _STRONG.sub(r"\2", text))
     return _OPEN.sub("", text)

@@ -5,10 +5,10 @@ settings, other programs' files and trust. `Wiring` owns what several sessions s
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.agent import Agent
@@ -31,6 +31,7 @@ from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.model.protocol import ModelError
 from tui_agent.path_checks import is_directory, real_path
 from tui_agent.paths import cache_dir, data_dir, log_dir
+from tui_agent.places import SKILL_FILE
 from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.resources import prompt
 from tui_agent.safe_text import one_line
@@ -38,11 +39,18 @@ from tui_agent.session.effort import Effort
 from tui_agent.session.entries import EffortChangeEntry
 from tui_agent.tools.functions.add_ons import AddOns
 from tui_agent.tools.functions.tool_files import FoundFile, ToolFiles, installed_add_ons
+from tui_agent.trust import TrustItem
+from tui_agent.whole_numbers import plural
 
 if TYPE_CHECKING:
     from tui_agent.agent.mcp.settings import McpServerSettings
     from tui_agent.cli.wiring import Wiring
     from tui_agent.session.session import Session
+
+MAX_NAMES = 5
+"""Maximum number of names of each kind in the notice about a project that is not trusted."""
+MAX_NAME_CHARS = 60
+"""Maximum length, in characters, of each of these names."""
 
 
 def make_agent(
@@ -186,7 +194,7 @@ def _ports(
         tool_files = _tool_files(wiring, cwd)
         hub = extensions.hub(cwd, servers)
         hooks = Hooks(partial(extensions.load_hooks, cwd))
-        news = _held_back_news if wiring.headless else _news(cwd)
+        news = partial(_held_back_news, wiring, cwd) if wiring.headless else _news(cwd)
     sources = Sources(
         folders_of(cwd, config),
         (*config.instructions, *foreign.instructions),
@@ -238,15 +246,42 @@ def _news(cwd: Path) -> Callable[[Knowledge], str] | None:
     return notice_maker(cwd)
 
 
-def _held_back_news(knowledge: Knowledge) -> str:
-    """Return a notice about commands and skills that an untrusted project can't use; "" if none."""
-    names = [one_line(item.name, 40) for item in knowledge.held_back()]
-    if not names:
+def _held_back_news(wiring: "Wiring", cwd: Path, _knowledge: Knowledge) -> str:
+    """Return a notice about everything that an untrusted project can't use; "" if nothing."""
+    state = wiring.project_state
+    if find_project(cwd) != find_project(wiring.cwd):
+        state = wiring.trust_of(cwd)
+    if not state.is_held_back:
         return ""
-    return (
-        f"These commands and skills of the project are not used: {', '.join(names)}. "
-        "You have not trusted the project (--trust does so for one run)."
-    )
+    why = state.problem or "you have not trusted the project (--trust does so for one run)"
+    return f"Not used, because {why}: {', '.join(_counted(state.items))}."
+
+
+def _counted(items: Iterable[TrustItem]) -> Iterator[str]:
+    """Yield the number and names of a project's items, for one kind of item after another."""
+    kinds: dict[str, list[str]] = {}
+    for item in items:
+        kinds.setdefault(item.kind, []).append(one_line(_short_name(item), MAX_NAME_CHARS))
+    for kind, names in kinds.items():
+        noun, space, rest = kind.partition(" from ")
+        more = ", …" if len(names) > MAX_NAMES else ""
+        yield f"{plural(len(names), noun)}{space}{rest} ({', '.join(names[:MAX_NAMES])}{more})"
+
+
+def _short_name(item: TrustItem) -> str:
+    """Return the name by which the user knows an item of a project."""
+    match item.kind:
+        case "hook" if item.name == "hooks":
+            return item.text
+        case "import from outside":
+            return item.text
+        case "permission rule":
+            return item.name.removeprefix("permissions.")
+        case "command" | "agent" | "skill" | "tool":
+            path = PurePath(item.name)
+            return path.parent.name if path.name == SKILL_FILE else path.stem
+        case _:
+            return item.name
 
 
 def _foreign(wiring: "Wiring", cwd: Path) -> ForeignSettings:

@@ -35,7 +35,7 @@ from tui_agent.cli.models import abilities, describe_reply, is_usable, prices_pe
 from tui_agent.cli.wiring import Wiring
 from tui_agent.config import set_value
 from tui_agent.files.own_git import branch_of, find_project, is_modified
-from tui_agent.files.ripgrep import NoRipgrepError, run_ripgrep
+from tui_agent.files.ripgrep import NoRipgrepError, list_files
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.model.providers import PROVIDERS
 from tui_agent.path_checks import real_path
@@ -407,12 +407,14 @@ class ControllerWiring(AppServices):
     async def list_files(self, root: Path) -> Sequence[str]:
         found: list[str] = []
 
-        def take(lines: list[bytes]) -> None:
-            if len(found) < MAX_FILES:
-                found.extend(line.decode(errors="replace") for line in lines)
+        def take(names: list[bytes]) -> None:
+            for name in names[: MAX_FILES - len(found)]:
+                # A name in another encoding can't be written into a message.
+                with contextlib.suppress(UnicodeDecodeError):
+                    found.append(name.decode())
 
         with contextlib.suppress(NoRipgrepError, OSError):
-            await run_ripgrep(["--files", "--hidden", "--glob", "!.git"], root, take)
+            await list_files(root, take, ["--files", "--hidden", "--glob", "!.git"])
         return sorted(found)
 
     async def branch(self, cwd: Path) -> str | None:

@@ -46,6 +46,7 @@ from tui_agent.config import (
     load_config,
     without_secrets,
 )
+from tui_agent.context.budget import WINDOW_ORIGINS
 from tui_agent.files.own_git import find_project
 from tui_agent.lazy import frozen
 from tui_agent.model.addresses import plain_url
@@ -63,15 +64,6 @@ from tui_agent.tools.functions.tool_files import installed_add_ons
 from tui_agent.trust import TrustItem, TrustStore
 from tui_agent.version import __version__
 from tui_agent.web.searching import BY_MODEL, advice, find_service
-
-ORIGINS = {
-    "catalog": "from the catalog",
-    "config": "from the settings",
-    "server": "from its server",
-    "assumed": "assumed",
-    "learnt": "learnt from a refused request",
-}
-"""Text that says where the size of a model's context window comes from."""
 
 _UNCHECKED = (
     "If the message names a path, remove it from PATH or sandbox.read or, if it is a link, replace "
@@ -209,7 +201,7 @@ def _models(config: Config) -> Iterator[Finding]:
     elif own := own_models(config):
         advice = f"Choose one: tui-agent config set model {own[0]}"
         yield Finding(
-            "model", f"{len(own)} models are set up, but none is chosen", ok=False, advice=advice
+            "model", f"{plural(len(own), 'model')} set up, but none chosen", ok=False, advice=advice
         )
     elif not available:
         advice = "Enter an API key: tui-agent login. Or set a variable such as ANTHROPIC_API_KEY, or add a server."
@@ -224,7 +216,7 @@ def _models(config: Config) -> Iterator[Finding]:
 def _model_in_use(config: Config, catalog: Catalog, model: str) -> Iterator[Finding]:
     info = directory_of(catalog).info(model)
     place = catalog.place(model)
-    text = f"{model}, window {info.context_window:,} tokens ({ORIGINS[info.origin]})"
+    text = f"{model}, window {info.context_window:,} tokens ({WINDOW_ORIGINS[info.origin]})"
     if place.is_own:
         text += f", at {plain_url(place.url)}"
     yield Finding("model", text)
@@ -243,7 +235,9 @@ def _model_in_use(config: Config, catalog: Catalog, model: str) -> Iterator[Find
     if info.origin == "assumed":
         command = set_command(f"models.{quoted_key(model)}.context_window", "SIZE")
         advice = f"Set it: {command}. Or ask the server: tui-agent models"
-        yield Finding("", "the size of its context window is unknown", advice=advice)
+        yield Finding(
+            "", "its context window is assumed, because its size is unknown", advice=advice
+        )
 
 
 def _web_search(config: Config) -> Finding:

@@ -32,7 +32,7 @@ from tui_agent.agent.mcp.records import ServerState
 from tui_agent.agent.preparing import prepare, prepare_command, with_piped
 from tui_agent.app.commands import built_in
 from tui_agent.app.controller import Controller
-from tui_agent.app.format import one_line, plural
+from tui_agent.app.format import one_line, plural, retry_text
 from tui_agent.app.frontend import (
     Choice,
     Frontend,
@@ -51,6 +51,7 @@ from tui_agent.cli import events
 from tui_agent.cli.arguments import OutputFormat
 from tui_agent.cli.ending import ENDING, listening
 from tui_agent.cli.output import ExitCode, say, say_json
+from tui_agent.cli.shell_words import in_shell
 from tui_agent.context.verdict import Verdict, verdict_on
 from tui_agent.errors import CommandError, UserFacingError
 from tui_agent.lazy import frozen
@@ -438,6 +439,7 @@ class HeadlessRun(Frontend):
         standard output instead.
         """
         del remedy
+        message = in_shell(message)
         self._failed = self._failed or severity == "error"
         if severity == "error":
             self.problem = message
@@ -511,6 +513,7 @@ class HeadlessRun(Frontend):
     # -- the agent's events
 
     def _on_event(self, event: AgentEvent) -> None:
+        event = _for_shell(event)
         try:
             self._handle(event)
         except OSError as error:  # the reader is gone, or the disk is full
@@ -518,6 +521,11 @@ class HeadlessRun(Frontend):
             self.agent.interrupt()
         if isinstance(event, RunEnded) and not self._ended.done():
             self._ended.set_result(event)
+
+    def _take_answer(self, answer: AssistantEntry) -> None:
+        self._last = answer
+        if answer.text.strip():
+            self._answer = answer.text
 
     def _handle(self, event: AgentEvent) -> None:
         """Print an event of the agent, and record what it means for the answer and the exit code.
@@ -540,8 +548,7 @@ class HeadlessRun(Frontend):
                     PermissionAnswer(Decision.DENY, NOBODY_TO_ASK),
                 )
             case EntryAppended(entry=AssistantEntry() as answer):
-                self._last = answer
-                self._answer = answer.text or self._answer
+                self._take_answer(answer)
             case EntryAppended(entry=ToolResultEntry(status=ToolStatus.DENIED) as result):
                 self._denied.append(f"{result.tool} {result.title}")
                 if reason := hook_reason_in(result.output):
@@ -556,7 +563,7 @@ class HeadlessRun(Frontend):
             ):
                 if not waited:
                     say(
-                        reason if waited == 0 else f"{reason} Trying again in {seconds:.0f} s.",
+                        reason if waited == 0 else retry_text(reason, seconds),
                         file=self._err,
                     )
             case HookAwaited() if not self._as_json:
@@ -607,20 +614,23 @@ class HeadlessRun(Frontend):
         """Return the exit code of a run that has ended, and a message about its problem, or ""."""
         to_go_on = "To continue: tui-agent -c -p continue"
         match ended.reason:
-            case "done" | "length" if ended.check == "failed":
+            case "done" | "length" | "unmarked" if ended.check == "failed":
                 check = self.agent.ports.check
                 command = check.command if check else ""
                 outcome = ExitCode.FAILED, f"The check failed: {one_line(command, 200)}"
-            case "done" | "length" if self._format_problem:
+            case "done" | "length" | "unmarked" if self._format_problem:
                 outcome = ExitCode.FAILED, self._format_problem
-            case "done" | "length":
+            case "done" | "length" | "unmarked":
                 why = self._left_undone()
                 outcome = (ExitCode.STOPPED, why) if why else (ExitCode.DONE, "")
             case "budget":
                 code = ExitCode.TIMEOUT if ended.budget == "time" else ExitCode.BUDGET
                 outcome = code, f"{ended.error} {to_go_on}"
             case "step_limit":
-                outcome = ExitCode.STOPPED, f"Stopped after {ended.steps} steps. {to_go_on}"
+                outcome = (
+                    ExitCode.STOPPED,
+                    f"Stopped after {plural(ended.steps, 'step')}. {to_go_on}",
+                )
             case "interrupted":
                 outcome = ExitCode.INTERRUPTED, ""
             case "stopped":
@@ -650,13 +660,31 @@ class HeadlessRun(Frontend):
         match verdict_on(self._last):
             case Verdict.CUT:
                 return (
-                    "The answer was cut off at the model's or the server's limit. "
-                    "To continue: tui-agent -c"
+                    "The answer was cut off at the model's output limit. "
+                    "To continue: tui-agent -c -p continue"
+                )
+            case Verdict.UNMARKED:
+                return (
+                    "The server ended the answer without marking it as complete, so it may be "
+                    "incomplete. To continue: tui-agent -c -p continue"
                 )
             case Verdict.REFUSED:
                 return "The provider's content filter ended the answer."
             case _:
                 return None
+
+
+def _for_shell(event: AgentEvent) -> AgentEvent:
+    """Return an event whose advice doesn't name commands that need a screen."""
+    match event:
+        case RunEnded(error=str(error)):
+            return replace(event, error=in_shell(error))
+        case Notice(message=message):
+            return replace(event, message=in_shell(message))
+        case RetryScheduled(reason=reason):
+            return replace(event, reason=in_shell(reason))
+        case _:
+            return event
 
 
 def _how_to_allow(rules: Iterable[str]) -> str:

@@ -106,6 +106,8 @@ def _full_screen(arguments: Namespace) -> int:
 
         return run_to_end(run_screen(arguments))
     if sys.stdin is not None and is_plain():
+        if sys.__stdout__ is None:
+            return _fail(_CLOSED_OUTPUT, ExitCode.FAILED)
         from tui_agent.cli.logs import skip_plugins
 
         skip_plugins()
@@ -130,7 +132,7 @@ def _full_screen(arguments: Namespace) -> int:
 
 def is_plain() -> bool:
     """Return True if plain mode is chosen (``ui.plain``) or the terminal can't move its cursor."""
-    if sys.stdin.isatty() and os.environ.get("TERM") in {"dumb", "unknown"}:
+    if os.environ.get("TERM") in {"dumb", "unknown"}:
         return True
     chosen = os.environ.get("TUI_AGENT_UI__PLAIN", "")
     if chosen:
@@ -205,7 +207,9 @@ def _report(error: Exception, *, debug: bool) -> int | None:
     if _is_hangup(error):
         discard_output()
         return ExitCode.INTERRUPTED
-    message = _sentence(error, debug=debug)
+    from tui_agent.cli.shell_words import in_shell
+
+    message = in_shell(_sentence(error, debug=debug))
     if debug:
         return None
     discard_output()

@@ -39,7 +39,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.app.commands import built_in, commands_of
 from tui_agent.app.controller import Controller
-from tui_agent.app.format import age, lower_case, money, one_line, plural, tokens
+from tui_agent.app.format import age, lower_case, money, one_line, plural, retry_text, tokens
 from tui_agent.app.frontend import (
     Choice,
     Frontend,
@@ -63,10 +63,11 @@ from tui_agent.app.job_commands import job_lines
 from tui_agent.app.moves import files_along, make_move
 from tui_agent.app.permission_text import answers, asked_parts, question
 from tui_agent.app.services import OpenRequest
-from tui_agent.app.strip_markdown import plain, plain_preview
+from tui_agent.app.strip_markdown import plain_preview
 from tui_agent.app.undo_commands import name_of_place
 from tui_agent.app.welcome import ask_for_trust
 from tui_agent.cli.ending import listening
+from tui_agent.cli.markdown_lines import MarkdownLines
 from tui_agent.cli.output import ExitCode, say
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import AssistantEntry, ShellEntry, ToolResultEntry, ToolStatus
@@ -109,16 +110,29 @@ class LineReader:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self._is_watched = True
+        """Whether the event loop can report when there is something to read."""
+        self._is_closed = False
         self._rest = b""
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self.next = self._lines.get
         """Returns the next line, or None at the end of the input."""
-        asyncio.get_running_loop().add_reader(descriptor, self._on_readable)
+        loop = asyncio.get_running_loop()
+        try:
+            loop.add_reader(descriptor, self._on_readable)
+        except PermissionError:
+            # The system can't watch a file or /dev/null, but they can be read at any time.
+            self._is_watched = False
+            loop.call_soon(self._on_readable)
 
     def close(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._descriptor)
+        self._is_closed = True
+        if self._is_watched:
+            asyncio.get_running_loop().remove_reader(self._descriptor)
 
     def _on_readable(self) -> None:
+        if self._is_closed:
+            return
         try:
             data = os.read(self._descriptor, 65_536)
         except OSError:
@@ -131,6 +145,8 @@ class LineReader:
             self._lines.put_nowait(line.decode("utf-8", "replace").rstrip("\r"))
         if not data:
             self._lines.put_nowait(None)
+        elif not self._is_watched:
+            asyncio.get_running_loop().call_soon(self._on_readable)
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
@@ -579,7 +595,8 @@ class PlainFrontend(Frontend):
     def _print_end(self, ended: RunEnded) -> None:
         state = {
             "done": "Done",
-            "length": "Done, the answer was cut off",
+            "length": "Done, the answer was cut off at the model's output limit",
+            "unmarked": "Done, the server ended the answer without marking it as complete",
             "interrupted": "Stopped",
         }.get(ended.reason)
         if ended.error:
@@ -594,44 +611,6 @@ class PlainFrontend(Frontend):
     def _print_answer(self, line: str) -> None:
         for text in (*self._text.feed(f"{line}\n"), *self._text.end()):
             self._print(text)
-
-
-class MarkdownLines:
-    """Converts streamed Markdown to lines for reading aloud: no markup, commas between cells."""
-
-    def __init__(self) -> None:
-        self._open = ""
-        self._in_code = False
-
-    def feed(self, text: str) -> Iterator[str]:
-        """Add streamed text and yield the lines that it completes."""
-        *lines, self._open = (self._open + text).split("\n")
-        for line in lines:
-            yield from self._lines(line)
-
-    def end(self) -> Iterator[str]:
-        """Yield the incomplete last line.
-
-        Text that is added later counts as outside of a code block.
-        """
-        rest = self._open
-        self._open = ""
-        yield from self._lines(rest)
-        self._in_code = False
-
-    def _lines(self, line: str) -> Iterator[str]:
-        stripped = line.strip()
-        if stripped.startswith(("```", "~~~")):
-            self._in_code = not self._in_code
-            yield "Code:" if self._in_code else "End of code."
-        elif self._in_code:
-            yield line
-        elif stripped.startswith("|"):
-            cells = [plain(cell) for cell in stripped.strip("|").split("|")]
-            if any(cell.strip(" :-") for cell in cells):
-                yield ", ".join(filter(None, cells))
-        elif stripped and stripped.strip("-*_ "):
-            yield plain(line)
 
 
 def tree_lines(session: Session) -> list[str]:
@@ -684,7 +663,7 @@ def _sentence(event: AgentEvent) -> str:
         case ToolStarted(tool=tool, title=title):
             text = f"Runs {tool}: {one_line(title, 200)}"
         case RetryScheduled(reason=reason, seconds=seconds):
-            text = f"{reason} Trying again in {seconds:.0f} s."
+            text = retry_text(reason, seconds)
         case Notice(message=message, severity=severity):
             if severity == "information":
                 text = message

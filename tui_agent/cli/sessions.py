@@ -145,9 +145,8 @@ def _delete(store: Store, arguments: Namespace) -> int:
         if not sys.stdin.isatty():
             say("Deleting can't be undone. Add --yes to confirm.", file=sys.stderr)
             return 2
-        answer = input(
-            f"Delete “{one_line(_name(info))}” with {info.entry_count} entries for good? [y/N] "
-        )
+        entries = plural(info.entry_count, "entry")
+        answer = input(f"Delete “{one_line(_name(info))}” with {entries} for good? [y/N] ")
         if answer.strip().lower() not in {"y", "yes"}:
             say("Nothing was deleted.")
             return 0

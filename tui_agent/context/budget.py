@@ -97,6 +97,17 @@ _SECTION = LazyPattern(r"<([a-z][\w-]*)((?:\s[^<>]*)?)>\n?(.*?)</\1>", re.DOTALL
 _PATH = LazyPattern(r'(?:path|name|file)="([^"]*)"')
 
 
+WINDOW_ORIGINS = {
+    "catalog": "from the catalog",
+    "config": "from the settings",
+    "server": "from its server",
+    "assumed": "assumed",
+    "learnt": "learnt from a refused request",
+}
+"""Text that says where the size of a model's context window comes from, by
+``ContextSize.window_origin``. Where there is little room, "assumed" and "learnt" are used alone."""
+
+
 @frozen
 class ModelLimits:
     """A model's limits: its window and longest answer in tokens, and the files that it accepts.

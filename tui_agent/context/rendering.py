@@ -34,6 +34,7 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
 )
+from tui_agent.whole_numbers import plural
 
 Content = tuple[ContentText | ImageRef, ...]
 """The content of a message: text, images, or both."""
@@ -375,7 +376,7 @@ def gist(entry: Entry) -> str:
             assert_never(entry)
     if isinstance(entry, ToolResultEntry | ShellEntry):
         count = line_count(entry.output)
-        lines = f"{count:,} line" if count == 1 else f"{count:,} lines"
+        lines = plural(count, "line")
     if entry.tokens:
         tokens = f"{short_count(entry.tokens)} tokens"
     return ", ".join(filter(None, (source, lines, tokens, ending)))

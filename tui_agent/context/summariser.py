@@ -49,6 +49,7 @@ _FAULTS = {
     Verdict.CALLS: "it called a tool instead of answering",
     Verdict.PROMISED: "it called a tool instead of answering",
     Verdict.CUT: "it was cut off at its maximum length",
+    Verdict.UNMARKED: "the server ended it without marking it as complete",
     Verdict.SILENT: "it says nothing",
     Verdict.THINKING: "it contains only thinking",
     Verdict.REFUSED: "it was refused",

@@ -21,6 +21,8 @@ class Verdict(StrEnum):
     """The answer contains complete tool calls."""
     CUT = "cut"
     """The answer reached its token limit, so that its last call may be incomplete."""
+    UNMARKED = "unmarked"
+    """The server ended the answer without marking it as complete; it may be complete or not."""
     SILENT = "says nothing"
     """The answer is unusable because it contains no text, no calls and no reasoning."""
     THINKING = "thinking only"
@@ -35,7 +37,7 @@ class Verdict(StrEnum):
     """The answer is incomplete because it was interrupted or failed."""
 
 
-ENDS_TURN = frozenset({Verdict.WHOLE, Verdict.CUT, Verdict.REFUSED})
+ENDS_TURN = frozenset({Verdict.WHOLE, Verdict.CUT, Verdict.UNMARKED, Verdict.REFUSED})
 """Verdicts with which an answer ends the turn, if it contains no calls."""
 NUDGED = frozenset({Verdict.SILENT, Verdict.THINKING, Verdict.PROMISED})
 """Verdicts after which the model is asked once more, because it gave no usable answer."""
@@ -44,6 +46,7 @@ _FINISHES = {
     "pause": Verdict.PAUSED,
     "content_filter": Verdict.REFUSED,
     "length": Verdict.CUT,
+    "unmarked": Verdict.UNMARKED,
     "interrupted": Verdict.BROKEN,
     "repetition": Verdict.BROKEN,
     "error": Verdict.BROKEN,
@@ -62,7 +65,7 @@ def judge(
     the answer's text can't be parsed; "" if there is no such call.
     """
     by_finish = _FINISHES.get(finish)
-    if calls and by_finish in {None, Verdict.PAUSED}:
+    if calls and by_finish in {None, Verdict.PAUSED, Verdict.UNMARKED}:
         return Verdict.CALLS
     if by_finish is not None:
         return by_finish

@@ -55,6 +55,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+EARLY_ENDS = 2
+"""How many answers in a row are reported as failed, so that they are tried again, because a server
+that marks the ends of its answers didn't."""
+
 
 @dataclass
 class _Attempt:
@@ -141,9 +145,9 @@ class ProviderClient:
         self._warming: asyncio.Task[None] | None = None
         self._tools: MendedTools | None = None
         self._pictures = PictureFitter()
-        self._marks_ends: set[str] = set()
-        """Served names (see ``Catalog.served_name``) of models that have marked the end of an
-        answer since the program started."""
+        self._early_ends: dict[str, int] = {}
+        """How many answers in a row lacked the end mark, for each model that has marked the end of
+        an answer since the program started, by served name (see ``Catalog.served_name``)."""
 
     @property
     def hosted(self) -> "HostClient":
@@ -192,8 +196,7 @@ class ProviderClient:
 
         If the server refuses a part of the request before the answer begins, the request is sent
         again in another form (see ``refusals`` and ``forms``), up to ``MAX_TRIES`` times in all.
-        In that case, or if a picture can't be read, the first event is a ``PartLeftOut``. Another
-        one precedes ``Finished`` if the answer lacks the end mark that its server usually sends.
+        In that case, or if a picture can't be read, the first event is a ``PartLeftOut``.
 
         Raises:
             ModelError: the request failed, before or in the middle of the answer.
@@ -217,8 +220,8 @@ class ProviderClient:
                             self._remember(served, tries.shape.form)
                             yield tries.report()
                         begun = True
-                        if isinstance(event, Finished) and (odd := self._odd_end(attempt, event)):
-                            yield odd
+                        if isinstance(event, Finished):
+                            self._note_end(attempt, event)
                         yield mended.back(event)
             except ModelError as error:
                 if begun or not self._changes(error, attempt, tries):
@@ -226,26 +229,33 @@ class ProviderClient:
             else:
                 return
 
-    def _odd_end(self, attempt: _Attempt, finished: Finished) -> PartLeftOut | None:
-        """Return a notice if an answer lacks the end mark that its server is expected to send.
+    def _note_end(self, attempt: _Attempt, finished: Finished) -> None:
+        """Store whether a model's server marks the ends of answers.
 
-        The method also stores whether the server marks ends. A server that has marked no end since
-        the program started is stored as never marking ends, so the user sees the notice only once.
-        Returns None if there is nothing to report.
+        A server that has marked no end since the program started is stored as never marking ends,
+        so its later answers count as complete.
+
+        Raises:
+            ModelError: the mark is missing although the server has sent it before, so the answer
+                was cut off. After `EARLY_ENDS` such answers in a row no error is raised, because
+                another try is unlikely to help and the answers so far would be lost.
         """
         served = self._router.catalog.served_name(attempt.asked.model)
         form = self._learnt.form(served)
         if finished.marked:
-            self._marks_ends.add(served)
+            self._early_ends[served] = 0
             if not form.end_marks:
                 self._learnt.keep_form(served, form.model_copy(update={"end_marks": True}))
-            return None
+            return
         if not form.end_marks:
-            return None
-        if served not in self._marks_ends:
+            return
+        if served not in self._early_ends:
             self._learnt.keep_form(served, form.model_copy(update={"end_marks": False}))
-        name = attempt.route.target.provider
-        return PartLeftOut((f"{name} ended the answer without marking it as complete.",))
+            return
+        self._early_ends[served] += 1
+        if self._early_ends[served] <= EARLY_ENDS:
+            failure = Failure(cause="ended")
+            raise classify(failure, attempt.route.target, now=self._now())
 
     def _changes(self, error: ModelError, attempt: _Attempt, tries: _Tries) -> bool:
         """Set the form of the next try in ``tries`` after an error, and return True.

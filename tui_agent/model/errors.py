@@ -20,10 +20,13 @@ Cause = Literal[
     "timeout",
     "stalled",
     "closed",
+    "ended",
     "broken",
 ]
 """The reason why a connection could not be made or failed. ``stalled`` means that no more data
-arrived within the time limit, ``broken`` that the answer could not be parsed."""
+arrived within the time limit, ``closed`` that the connection broke, ``ended`` that the server
+closed it properly before the answer was complete, ``broken`` that the answer could not be
+parsed."""
 
 _SAYS_NOTHING = {"", "{}", "[]", "null"}
 """Error texts that say nothing, such as an empty JSON object."""
@@ -276,6 +279,7 @@ _BROKEN_CONNECTIONS: dict[Cause, str] = {
     "stalled": "{name} stopped in the middle of the answer. No more data was received{waited}.",
     "broken": "{name} sent an answer that can't be parsed{detail}.",
     "closed": "The connection to {name} broke before the answer was complete.",
+    "ended": "{name} ended the answer early.",
 }
 
 

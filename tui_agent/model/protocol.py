@@ -9,7 +9,7 @@ from tui_agent.errors import UserFacingError
 from tui_agent.lazy import frozen
 from tui_agent.session.entries import Usage
 
-FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "pause"]
+FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "pause", "unmarked"]
 """The reason why an answer ended. ``length`` means that a limit was reached or that the answer was
 cut off, ``pause`` that the provider continues the answer if the conversation is sent again."""
 

@@ -75,8 +75,8 @@ class Route:
     """Whether the server is a local one, or an OpenAI-compatible one at an address that the user
     set. Such a server may not follow the API's format exactly."""
     end_marks: bool = True
-    """Whether the server marks the end of an answer. If so, an answer without the mark counts as
-    cut off."""
+    """Whether the server is expected to mark the end of an answer. If so, an answer without the
+    mark may be incomplete."""
     is_own_server: bool = False
     """Whether the model runs on a model server at a private address, such as llama.cpp."""
     is_elsewhere: bool = False

@@ -107,7 +107,9 @@ class RetrySettings(_Table):
         default=5, ge=1, le=50, description="Maximum number of times that a request is sent."
     )
     first_delay: Annotated[float, FIXED] = Field(
-        default=1.0, ge=0, description="Longest wait before the second attempt, in seconds."
+        default=1.0,
+        ge=0,
+        description="Longest wait before the second attempt, in seconds, unless the server is busy.",
     )
     max_delay: float = Field(
         default=60.0,

@@ -50,6 +50,11 @@ RETRIED = frozenset({ErrorKind.NETWORK, ErrorKind.RATE_LIMIT, ErrorKind.OVERLOAD
 """Kinds of errors after which the same request may succeed. A server that is still loading a model
 is waited for separately."""
 
+BUSY_FACTOR = 5
+"""How many times longer the waits are if the server is overloaded or limits requests, but names no
+wait. The four waits of the default settings then take 37 to 75 seconds together. Such a server
+often needs a minute; other errors either pass in a few seconds or stay."""
+
 LOADING_DELAY = 2.0
 """Seconds between two requests to a server that is loading a model."""
 
@@ -138,6 +143,13 @@ def _number(value: str | None) -> float | None:
     return None
 
 
+def _is_busy(error: ModelError) -> bool:
+    """Return True if the server has too much to do, or fails in a way that may last a minute."""
+    if error.kind is ErrorKind.RATE_LIMIT:
+        return True
+    return error.kind is ErrorKind.OVERLOADED and (error.status is None or error.status >= 500)
+
+
 def retry_delay(
     settings: RetrySettings, attempt: int, error: ModelError, random: Callable[[], float]
 ) -> float | None:
@@ -147,12 +159,16 @@ def retry_delay(
     isn't in ``RETRIED``, or the provider asks for more than ``max_retry_after`` seconds. A wait
     that the provider asks for is never shortened, but some jitter is added to it. Otherwise the
     wait is exponential backoff with full jitter, so that programs that failed together don't retry
-    together. ``random`` returns numbers from 0 to 1.
+    together. If the server is busy, the wait is `BUSY_FACTOR` times as long, and only half of it is
+    jitter. ``random`` returns numbers from 0 to 1.
     """
     if attempt >= settings.attempts or error.kind not in RETRIED:
         return None
     # The exponent is limited, because a float can't hold much larger powers.
     backoff: float = min(settings.max_delay, settings.first_delay * 2 ** min(attempt - 1, 30))
+    if error.retry_after is None and _is_busy(error):
+        patient: float = min(settings.max_delay, BUSY_FACTOR * backoff)
+        return patient * (1 + random()) / 2
     if error.retry_after is None:
         return random() * backoff
     if error.retry_after > settings.max_retry_after:

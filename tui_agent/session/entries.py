@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from tui_agent.pictures import PDF
 from tui_agent.session.counting import Scripts
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
-from tui_agent.whole_numbers import whole_number
+from tui_agent.whole_numbers import plural, whole_number
 
 SKILL_PREFIX = "skill:"
 """Prefix of ``path`` in an attached `FilePart` that contains a skill's text (``skill:pdf``)."""
@@ -657,6 +657,14 @@ class ShellEntry(EntryBase):
         yield Said("returned", self.output)
 
 
+_ENDINGS = {
+    "length": "cut off at the output limit",
+    "unmarked": "not marked as complete",
+    "content_filter": "stopped by the content filter",
+}
+"""Words for an answer that ended early although nothing failed, by its finish reason."""
+
+
 class AssistantEntry(EntryBase):
     """One answer of the model, with its text, reasoning and tool calls."""
 
@@ -676,15 +684,17 @@ class AssistantEntry(EntryBase):
         "stop",
         "tool_calls",
         "length",
+        "unmarked",
         "content_filter",
         "pause",
         "error",
         "interrupted",
         "repetition",
     ] = "stop"
-    """The reason why the answer ended. ``pause`` means that the provider continues the answer when
-    the conversation is sent again, ``repetition`` that the program stopped an answer that repeats
-    itself."""
+    """The reason why the answer ended. ``length`` means that it was cut off at its token limit,
+    ``unmarked`` that the server ended it without marking it as complete. ``pause`` means that the
+    provider continues the answer when the conversation is sent again, ``repetition`` that the
+    program stopped an answer that repeats itself."""
     error: str | None = None
     """A sentence that says why the request failed or the provider refused to answer; otherwise
     None."""
@@ -703,12 +713,14 @@ class AssistantEntry(EntryBase):
 
     @property
     def ending(self) -> str:
-        """Why the answer is incomplete, in one or two words; "" if it is complete."""
+        """Why the answer is incomplete, in a few words; "" if it is complete."""
         if self.finish == "repetition":
             return "repeats itself"
         if self.interrupted:
             return "interrupted"
-        return "failed" if self.error else ""
+        if self.error:
+            return "failed"
+        return _ENDINGS.get(self.finish, "")
 
     @property
     def reasoning(self) -> tuple[ReasoningPart, ...]:
@@ -953,7 +965,7 @@ class PruneEntry(BookkeepingEntry):
     def effect(self) -> str:
         """A phrase that says what the prune did, such as ``cleared 2 tool outputs``."""
         count = len(self.targets)
-        entries = "1 entry" if count == 1 else f"{count} entries"
+        entries = plural(count, "entry")
         if self.removes_images:
             return f"cleared the images of {entries}"
         if self.keep_chars:

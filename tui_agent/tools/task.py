@@ -17,6 +17,7 @@ from tui_agent.tools.base import (
     ToolResult,
 )
 from tui_agent.tools.outputs import Output, finish
+from tui_agent.whole_numbers import plural
 
 TITLE_CHARS = 60
 """Maximum number of characters of the task that the title of the call's card shows."""
@@ -72,7 +73,8 @@ class TaskTool(Tool[TaskInput]):
         stopped = ""
         if report.error:
             stopped = f"; stopped: {report.error}"
-        footer = f"[{agent}, {report.steps} steps{stopped}; continue: {report.branch}]"
+        steps = plural(report.steps, "step")
+        footer = f"[{agent}, {steps}{stopped}; continue: {report.branch}]"
         return await finish(
             Output(
                 report.text,

@@ -19,6 +19,7 @@ from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import Output, finish, size_text
 from tui_agent.web.addresses import WebAddress, read_address, same_site
 from tui_agent.web.fetching import PDF, MovedError, WebClient, WebPage, timeout_message
+from tui_agent.whole_numbers import plural
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _TEXT = LazyPattern(
@@ -146,7 +147,7 @@ def _part(text: str, arguments: WebFetchInput) -> str:
     lines = text.rstrip("\n").split("\n")
     if arguments.offset > len(lines):
         raise ToolError(
-            f"offset {arguments.offset} is past the end: the page has {len(lines)} lines."
+            f"offset {arguments.offset} is past the end: the page has {plural(len(lines), 'line')}."
         )
     wanted = range(arguments.offset - 1, len(lines))
     if not arguments.find.strip():
@@ -159,7 +160,7 @@ def _part(text: str, arguments: WebFetchInput) -> str:
             since = f" from line {arguments.offset} on"
         raise ToolError(
             f"No line{since} contains all the words of “{arguments.find}”. "
-            f"The page has {len(lines)} lines; try fewer words."
+            f"The page has {plural(len(lines), 'line')}; try fewer words."
         )
     return "\n".join(_around(lines, found))
 

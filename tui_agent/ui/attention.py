@@ -148,7 +148,7 @@ class Attention:
         if took >= LONG_SECONDS:
             if failed:
                 event = "failed"
-            elif ended.reason in {"done", "length"}:
+            elif ended.has_answer:
                 event = "done"
             else:
                 event = "stopped"

@@ -178,8 +178,11 @@ class WebClient:
             raise ToolError(f"The host {address.host} was not found.")
         for target in targets:
             if not is_allowed(target, address.host, self.settings.private):
+                named = f"{address.host} is"
+                if address.host.strip("[]") != str(target):
+                    named = f"{address.host} is {target},"
                 raise ToolError(
-                    f"{address.host} is {target}, an address of this machine or its network, which must not be read. "
+                    f"{named} an address of this machine or its network, which must not be read. "
                     "The user can allow it with the setting webfetch.private."
                 )
         return targets

@@ -206,7 +206,14 @@ async def test_prompts_are_commands_and_resources_are_mentioned(
         harness.session,
         harness.agent.ports,
     )
-    assert asked.parts[1:] == (FilePart(path="tracker:memo://today", text="Tests."),)
+    assert asked.parts[1:] == (
+        FilePart(path="tracker:memo://today", text="Tests."),
+        FilePart(
+            path="tracker:memo://never",
+            text="[not attached: there is no such file]",
+            problem="there is no such file",
+        ),
+    )
     assert "tracker:memo://never" in (asked.problem or "")
 
 

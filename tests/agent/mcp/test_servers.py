@@ -20,6 +20,7 @@ from mcp.shared.auth import OAuthToken
 from tests.agent.mcp.mcp_login import OpenDoor, make_closed_server
 from tests.support.mcp_place import QUICK, Place, served, until
 from tests.support.mcp_server import PIXEL, make_server
+from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.oauth import TokenFile
 from tui_agent.agent.mcp.records import (
     MAX_LENGTH,
@@ -512,7 +513,11 @@ def test_what_is_wrong_in_a_projects_file_is_said_and_the_rest_is_used(tmp_path:
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"mcpServers": 3}'])
 def test_a_projects_file_that_is_none_is_said(tmp_path: Path, text: str) -> None:
     (tmp_path / ".mcp.json").write_text(text)
-    assert ".mcp.json" in found_in(tmp_path).problems[0]
+    found = found_in(tmp_path)
+    assert ".mcp.json" in found.problems[0]
+    hub = McpHub(lambda: found)
+    hub.start()
+    assert hub.problems == found.problems
 
 
 def test_variables_are_filled_in_everywhere() -> None:

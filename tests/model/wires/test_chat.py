@@ -435,7 +435,7 @@ def test_a_full_window_is_told_as_one_where_nothing_came_and_as_the_end_where_so
     [
         ([delta(content="x")], False, {}, ""),
         ([delta(content="x")], True, {}, "stop"),
-        ([delta(content="x")], False, {"base_url": "http://localhost:1/v1"}, "length"),
+        ([delta(content="x")], False, {"base_url": "http://localhost:1/v1"}, "unmarked"),
         (
             [delta(tool_calls=[piece('{"a', index=0, name="read")])],
             False,
@@ -455,7 +455,7 @@ def test_an_answer_without_a_reason_for_its_end(
     else:
         with pytest.raises(WireFailure) as failed:
             hear(*chunks, model=model, done=done, **settings)
-        assert failed.value.failure.cause == "closed"
+        assert failed.value.failure.cause == "ended"
 
 
 def test_cached_tokens_are_taken_out_of_the_prompt() -> None:

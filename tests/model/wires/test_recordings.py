@@ -187,7 +187,7 @@ def test_an_answer_whose_connection_ends_early_is_not_whole(recording: Recording
     for tenth in range(10):
         with pytest.raises(WireFailure) as failed:
             hear(recording, recording.body[: end * tenth // 10])
-        assert failed.value.failure.cause in {"closed", "broken"}
+        assert failed.value.failure.cause in {"ended", "broken"}
 
 
 @of("openai", "anthropic", "gemini")

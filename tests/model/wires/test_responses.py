@@ -331,7 +331,7 @@ def test_a_servers_last_word_is_enough_where_everything_was_closed() -> None:
     assert read(closed).text == "Hi."
     with pytest.raises(WireFailure) as caught:
         read(open_)
-    assert caught.value.failure.cause == "closed"
+    assert caught.value.failure.cause == "ended"
 
 
 def _failure(*events: Item) -> WireFailure:

@@ -193,7 +193,16 @@ def test_a_very_long_message_is_shown_in_part() -> None:
             "■ Interrupted while waiting to try again: No. · f8 retry",
             ("retry",),
         ),
-        ({"finish": "length"}, "■ The answer was cut off at the model's output limit", ()),
+        (
+            {"finish": "length"},
+            "■ The answer was cut off at the model's output limit · send “continue” to go on",
+            (),
+        ),
+        (
+            {"finish": "unmarked"},
+            "■ The server ended the answer without marking it as complete · send “continue” to go on",
+            (),
+        ),
         ({}, "■ The model gave no answer", ()),
     ],
 )
@@ -201,7 +210,7 @@ def test_an_answer_that_did_not_end_says_so(
     fields: dict[str, object], line: str, actions: tuple[str, ...]
 ) -> None:
     block = only(AssistantEntry(parts=(), model="m", **fields))  # type: ignore[arg-type]
-    assert rows(block) == [line]
+    assert " ".join(row.strip() for row in rows(block)) == line
     assert block.actions == actions
 
 
@@ -347,3 +356,9 @@ def test_one_word_and_one_token_are_said_to_be_one() -> None:
     card = CardBlock(CALL, result("x", tokens=1))
     card.set_standing(Standing.CLEARED, edited=True)
     assert "1 token ·" in rows(card)[0]
+
+
+def test_a_message_says_which_of_its_files_are_not_attached() -> None:
+    missing = FilePart(path="nope.txt", text="[not attached]", problem="there is no such file")
+    block = only(UserEntry(parts=(TextPart(text="see @nope.txt"), missing)))
+    assert any("@nope.txt · not sent: there is no such file" in row for row in rows(block))

@@ -93,6 +93,9 @@ class McpHub:
         self._started = False
         self._changing = asyncio.Lock()
         self._changes: set[asyncio.Task[None]] = set()
+        self.problems: tuple[str, ...] = ()
+        """Messages about servers and files with servers that can't be used, as ``FILE: what is
+        wrong``. They are set when the settings are read."""
         self.is_of_one_session = False
         """True if only one session uses this hub; the session's agent then closes the hub."""
         self.listeners: list[Callable[[Notice], None]] = []
@@ -258,6 +261,7 @@ class McpHub:
         await _stop(self._servers.values())
 
     def _take(self, found: FoundServers) -> None:
+        self.problems = found.problems
         for problem in found.problems:
             self._say(problem, "warning")
         for spec in found.specs:

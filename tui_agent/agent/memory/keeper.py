@@ -51,6 +51,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.errors import StoreError
 from tui_agent.session.ids import short_id
 from tui_agent.session.path_queries import newest
+from tui_agent.whole_numbers import plural
 
 log = logging.getLogger(__name__)
 
@@ -162,7 +163,7 @@ class MemoryKeeper:
         if news:
             self._notified_at = max(one.line.kept_at for one in news)
             waiting = len(state.proposed)
-            lines = "1 line" if waiting == 1 else f"{waiting} lines"
+            lines = plural(waiting, "line")
             self._journal.channel.say(f"Proposed for the memory: {lines}. Decide with /memory.")
 
     async def _pause_for_screen(self) -> None:

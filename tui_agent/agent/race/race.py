@@ -373,7 +373,7 @@ class Runner:
             **self._size(agent),
         }
         is_paused = ended.reason == "step_limit" and ended.steps == agent.ports.pause_after
-        if ended.reason not in {"done", "length"} and not is_paused:
+        if not ended.has_answer and not is_paused:
             is_stopped = ended.reason == "interrupted"
             state = RunnerState.STOPPED if is_stopped else RunnerState.ERROR
             problem = ended.error or ""

@@ -283,7 +283,7 @@ class ChatReader(Reader):
         is_whole = self._has_content and all(is_object(call.arguments) for call in calls)
         marked = self.finished or self.done
         if not self.finished and not (is_whole and (marked or self.route.is_small_server)):
-            raise WireFailure(Failure(cause="closed"))
+            raise WireFailure(Failure(cause="ended"))
         if self._finish == "model_context_window_exceeded" and not self._has_content:
             raise WireFailure(Failure(self._finish, status=400))
         events = self._tags.end()

@@ -284,7 +284,7 @@ class GeminiReader(Reader):
 
     def end(self) -> list[ModelEvent]:
         if not self.finished:
-            raise WireFailure(Failure(cause="closed"))
+            raise WireFailure(Failure(cause="ended"))
         finish = self._finish
         note = ""
         reason: FinishReason

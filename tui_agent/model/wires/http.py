@@ -396,7 +396,7 @@ async def _read(
         if failed is not None and not reader.finished:
             if failed.failure.cause == "broken":
                 raise WireFailure(
-                    Failure(cause="closed")
+                    Failure(cause="ended")
                 )  # The last event is incomplete, so the rest of the answer is missing.
             raise failed
     yield reader.end()

@@ -550,7 +550,7 @@ class MessagesReader(Reader):
         said = bool(calls) or self._has_text
         is_whole = said and all(is_object(part.arguments) for part in calls)
         if not self.finished and not (self.route.is_small_server and is_whole):
-            raise WireFailure(Failure(cause="closed"))
+            raise WireFailure(Failure(cause="ended"))
         if self._stop == _FULL and not said:
             raise WireFailure(Failure(f"prompt is too long: {_FULL}", status=400))
         ready = [ToolCallReady(part.call_id, part.tool, part.arguments) for part in calls]

@@ -148,7 +148,7 @@ class OllamaReader(Reader):
 
     def end(self) -> list[ModelEvent]:
         if not self.finished:
-            raise WireFailure(Failure(cause="closed"))
+            raise WireFailure(Failure(cause="ended"))
         numbers = {
             "prompt": self._last.get("prompt_eval_count"),
             "completion": self._last.get("eval_count"),

@@ -427,7 +427,7 @@ class ResponsesReader(Reader):
         # Some servers send only [DONE] at the end; it counts if all items are complete.
         closed = bool(self._items) and all(item.whole is not None for item in self._items)
         if not self.finished and not (self.done and closed):
-            raise WireFailure(Failure("the answer ended without its final event", cause="closed"))
+            raise WireFailure(Failure("the answer ended without its final event", cause="ended"))
         calls = self._calls()
         ready = [ToolCallReady(call.call_id, call.tool, "".join(call.pieces)) for call in calls]
         cause = as_dict(self._response.get("incomplete_details")).get("reason")

@@ -117,18 +117,17 @@ class Reader(ABC):
         """Return the last events of the answer: its complete calls, its usage and `Finished`.
 
         This method is called once, after all input. It raises WireFailure if the answer is
-        incomplete (cause "closed") or unusable.
+        incomplete (cause "ended") or unusable.
         """
 
     def reason(self, of_answer: FinishReason, *, marked: bool) -> FinishReason:
-        """Return the finish reason ``of_answer``; if the answer was cut off, return "length".
+        """Return the finish reason ``of_answer``, or "unmarked" if the end mark is missing.
 
-        An answer counts as cut off if it has no end mark (``marked`` is False) and the server
-        normally sends one (`Route.end_marks`).
+        The mark is not expected from a server that never sends one (`Route.end_marks`).
         """
         if marked or not self.route.end_marks:
             return of_answer
-        return "length"
+        return "unmarked"
 
     def take_call(self, given: str | None, tool: str, arguments: str) -> ToolCallDelta:
         """Add a whole call to ``calls`` and return the event for it.

@@ -40,6 +40,7 @@ from tui_agent.session.formats.markdown import (
     sections_of,
     when,
 )
+from tui_agent.whole_numbers import plural
 
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; "
@@ -78,7 +79,7 @@ def write(
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{title}</title>\n<style>\n{css}\n</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
     )
-    count = f"{len(copy.entries):,} entries"
+    count = plural(len(copy.entries), "entry")
     facts = joined(info.cwd, when(info.created_at), ", ".join(models), count, cost)
     put(f'<p class="facts">{escape(one_line(facts, 500))}</p>\n</header>\n')
     sections = sections_of(copy, whole=whole)
@@ -243,7 +244,7 @@ class _Page:
                     pass
         if entry.error:
             yield f'<p class="error">Error: {_line(entry.error, 2_000)}</p>'
-        elif entry.interrupted:
+        elif entry.ending:
             yield f'<p class="marker">{entry.ending.capitalize()}</p>'
 
     def _tool(self, tool: str, arguments: str, result: ToolResultEntry | None) -> str:

@@ -256,7 +256,7 @@ def _answer(entry: AssistantEntry, results: Mapping[str, ToolResultEntry]) -> It
                 pass
     if entry.error:
         yield f"**Error:** {_inline(entry.error, 2_000)}"
-    elif entry.interrupted:
+    elif entry.ending:
         yield f"_{entry.ending.capitalize()}._"
 
 

@@ -40,6 +40,7 @@ from tui_agent.tools.language_servers.spots import (
     words_in,
 )
 from tui_agent.tools.searching import cut_line
+from tui_agent.whole_numbers import plural
 
 MAX_CANDIDATES = 20
 """Maximum number of files for which a language server is asked about the declaration of a name."""
@@ -201,7 +202,7 @@ class Lookup:
         path = question.path
         lines = await asyncio.to_thread(lines_in, path)
         if number > len(lines):
-            raise ToolError(f"{question.shown} has {len(lines)} lines.")
+            raise ToolError(f"{question.shown} has {plural(len(lines), 'line')}.")
         line = lines[number - 1]
         if question.symbol:
             name = names_of(question.symbol)[-1]

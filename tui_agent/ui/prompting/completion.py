@@ -11,7 +11,7 @@ from dataclasses import replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from tui_agent.agent.mentions import IMAGE_SUFFIXES, mention_of
+from tui_agent.agent.mentions import IMAGE_SUFFIXES, escaped, mention_of
 from tui_agent.app.format import lower_case
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.ui.prompting.fuzzy import fuzzy_match, shifted
@@ -164,10 +164,8 @@ def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
     """Return the best candidates of several sources, at most `LIMIT`, the highest score first.
 
     With equal scores, candidates with shorter labels come first. If no candidate is scored, each
-    source with candidates has an equal share of the list, in the order of the sources. Candidates
-    with line breaks are omitted, because a mention can't contain a line break.
+    source with candidates has an equal share of the list, in the order of the sources.
     """
-    found = [[item for item in candidates if "\n" not in item.insert] for candidates in found]
     share = max(1, LIMIT // max(1, sum(1 for candidates in found if candidates)))
     is_scored = any(candidate.score for candidates in found for candidate in candidates)
     together: list[Candidate] = []
@@ -296,7 +294,7 @@ def _file(path: str) -> Candidate:
         kind = "image"
     else:
         kind = "file"
-    return Candidate(mention(path), path, kind)
+    return Candidate(mention(path), escaped(path), kind)
 
 
 def mention(name: str) -> str:

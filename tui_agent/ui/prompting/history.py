@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 
 
 class PromptHistory:
-    """The prompt's history: earlier messages, and which of them the prompt shows now.
+    """The prompt's history: a project's earlier messages, and which of them the prompt shows now.
 
-    ``load`` returns the stored messages, newest first; it is called at the first step back.
+    ``load`` returns the project's stored messages, newest first; it is called at the first step
+    back.
     """
 
     def __init__(self, load: Callable[[], Sequence[str]]) -> None:
@@ -14,6 +15,9 @@ class PromptHistory:
         self._loaded: list[str] = []
         self._is_loaded = False
         self._sent: list[str] = []
+        self._sent_elsewhere: dict[str, list[str]] = {}
+        """The messages that were added in other projects, by the project's directory."""
+        self._project = ""
         self._position = -1
         self.walking = False
         """Whether the prompt shows a message from the history instead of the draft."""
@@ -57,12 +61,28 @@ class PromptHistory:
             self._sent.insert(0, text)
         self.reset()
 
+    def enter(self, project: str) -> None:
+        """Switch to the history of a project, given by its directory.
+
+        Messages added before the first call belong to the first project.
+        """
+        if project == self._project:
+            return
+        if self._project:
+            self._sent_elsewhere[self._project] = self._sent
+            self._sent = self._sent_elsewhere.pop(project, [])
+            self._is_loaded = False
+            self.reset()
+        self._project = project
+
     def rewrite(self, clean: Callable[[str], str]) -> None:
         """Apply ``clean`` to the draft and to the messages that were added since the start.
 
         The stored messages are loaded again at the next step.
         """
         self._sent = [clean(text) for text in self._sent]
+        for texts in self._sent_elsewhere.values():
+            texts[:] = [clean(text) for text in texts]
         self.draft = clean(self.draft)
         self._is_loaded = False
 

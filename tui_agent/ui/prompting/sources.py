@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui_agent.agent.mentions import escaped, unescaped
 from tui_agent.app.format import age, one_line
 from tui_agent.ui.prompting.completion import (
     LIMIT,
@@ -87,15 +88,18 @@ class FileSource:
 
 
 async def _find_paths(files: FileSource, query: str) -> Sequence[Candidate]:
-    """Return candidates for the paths that match a word of a shell command, best first."""
+    """Return candidates for the paths that match a word of a shell command, best first.
+
+    Names with control characters are left out.
+    """
     found = await files.find(query.removeprefix("./"))
-    return [as_path(one, query) for one in found]
+    return [as_path(one, query) for one in found if unescaped(one.label) == one.label]
 
 
 async def _find_named(controller: Controller, query: str) -> Sequence[Candidate]:
     """Return candidates for the subagents and MCP resources that match the query, best first.
 
-    The result is empty before a session is open.
+    Names with control characters are left out. The result is empty before a session is open.
     """
     if controller.agent is None:
         return ()
@@ -104,6 +108,8 @@ async def _find_named(controller: Controller, query: str) -> Sequence[Candidate]
     rows = all_named(controller.agent.ports)
     named: list[Candidate] = []
     for row in rows:
+        if escaped(row.name) != row.name:
+            continue
         text = f"{row.kind}: {row.description}" if row.description else row.kind
         preview = one_line(text, _MAX_PREVIEW_CHARS)
         named.append(Candidate(mention(row.name), row.name, preview))

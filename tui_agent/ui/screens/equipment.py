@@ -74,6 +74,9 @@ MESSAGES_SHOWN = 3
 """Number of a server's newest log messages that are shown. The server's log contains all of
 them."""
 
+MAX_PROBLEM = 400
+"""Maximum number of characters shown of a message about settings that can't be used."""
+
 MAX_NAMED = 6
 """Maximum number of prompts, resources or templates of a server that are listed by name."""
 
@@ -89,7 +92,8 @@ _REMEDIES: dict[Remedy, str] = {
 class EquipmentList(LineList):
     """The equipment page's list: lines about agents, skills and tools, then the MCP servers.
 
-    A server can be unfolded to show its tools.
+    A server can be unfolded to show its tools. The servers are followed by what is wrong with
+    settings of servers that can't be used.
     """
 
     BINDINGS = [
@@ -102,6 +106,7 @@ class EquipmentList(LineList):
         super().__init__(id="servers")
         self._lines = tuple(lines)
         self._servers: tuple[McpServerStatus, ...] = ()
+        self._problems: tuple[str, ...] = ()
         self._name_cells = 0
         self._open: set[str] = set()
         self._rows: list[_Row] = []
@@ -116,6 +121,10 @@ class EquipmentList(LineList):
         if self._rows:
             return self._rows[self.cursor]
         return (None, None, None)
+
+    @property
+    def has_servers(self) -> bool:
+        return bool(self._servers)
 
     @property
     def server(self) -> McpServerStatus | None:
@@ -134,14 +143,15 @@ class EquipmentList(LineList):
         self.cursor = at + 1
         self.scroll_to(y=at, animate=False, force=True)
 
-    def show(self, servers: Sequence[McpServerStatus]) -> None:
-        """Show the servers in the list, and keep the cursor on its row if possible.
+    def show(self, servers: Sequence[McpServerStatus], problems: Sequence[str]) -> None:
+        """Show the servers and problems in the list, and keep the cursor on its row if possible.
 
         If the list was empty and there is now a single server, unfolds it.
         """
         if not self._servers and len(servers) == 1:
             self._open.add(servers[0].name)
         self._servers = tuple(servers)
+        self._problems = tuple(problems)
         self._name_cells = min(
             _NAME_CELLS, max((len(server.name) for server in servers), default=0)
         )
@@ -167,12 +177,15 @@ class EquipmentList(LineList):
     def _arrange(self, at: tuple[str, str | None] | None = None) -> None:
         at = at or _address(self.highlighted)
         self._rows = [(line, None, None) for line in self._lines]
-        if not self._servers:
+        if not self._servers and not self._problems:
             self._rows.append((EquipmentLine(NO_SERVERS), None, None))
         for server in self._servers:
             self._rows.append((None, server, None))
             if server.name in self._open:
                 self._rows.extend((None, server, tool) for tool in server.tools)
+        for problem in self._problems:
+            line = EquipmentLine(f"  ✗ {one_line(problem, MAX_PROBLEM)}")
+            self._rows.append((line, None, None))
         places = [_address(row) for row in self._rows]
         cursor = None
         if at is not None and at in places:
@@ -307,7 +320,7 @@ class EquipmentScreen(FramedPage[None]):
             return
         found = self._agent.mcp.status()
         self.show_facts(facts_text(found, self._agent.context_size().window))
-        self.servers.show(found)
+        self.servers.show(found, self._hub.problems)
         self._show_details()
 
     @on(LineList.Highlighted)
@@ -325,7 +338,7 @@ class EquipmentScreen(FramedPage[None]):
         self.about.update(visible(line.text.strip()))
         if line.agent:
             self.keys.show(self.AGENT_KEYS)
-        elif line.text == NO_SERVERS:
+        elif not self.servers.has_servers:
             self.keys.show(self.NO_SERVER_KEYS)
         else:
             self.keys.show(self.KEYS)

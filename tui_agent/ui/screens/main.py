@@ -335,6 +335,7 @@ class MainScreen(SessionFrame):
         self.gauge.measure(None)
         self.attention.opened(agent)
         self.prompt.read_only = agent.session.read_only
+        self.prompt.use_history_of(str(agent.ports.project))
         kind = agent.session.info.agent
         notes = [
             f"{kind}, a subagent: /parent goes back" if kind else "",

@@ -377,4 +377,5 @@ class SessionFrame(BoundedScreen[None], Frontend):
     def _history(self) -> Sequence[str]:
         if not self.controller.attached.is_set():
             return ()
-        return [typed.text for typed in self.controller.services.store.typed_in(None, MAX_HISTORY)]
+        store = self.controller.services.store
+        return [typed.text for typed in store.typed_in(self.controller.project, MAX_HISTORY)]

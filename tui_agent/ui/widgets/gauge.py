@@ -73,12 +73,14 @@ length doesn't depend on them."""
 _SENT = style_of(Standing.SENT)
 
 _WINDOW_NOTES = {
-    "assumed": "window guessed",
-    "learnt": "window from the server",
-    "config": "window from config",
+    "assumed": "window assumed",
+    "learnt": "window learnt",
+    "config": "window from the settings",
 }
 """Short notes that tell the user where the size of the context window comes from, by
 ``ContextSize.window_origin``."""
+_UNSURE = frozenset({"assumed", "learnt"})
+"""Origins of a window that the gauge always shows, because the size may be wrong."""
 
 
 @frozen
@@ -186,12 +188,10 @@ def extras(reading: GaugeReading, now: float) -> list[str]:
     or was hardly used by the last request. ``now`` is in seconds since the epoch.
     """
     found = []
-    if reading.size.total > reading.size.window:
-        found.append(
-            _WINDOW_NOTES.get(
-                reading.size.window_origin, "estimated" if reading.size.estimated else "full"
-            )
-        )
+    note = _WINDOW_NOTES.get(reading.size.window_origin, "")
+    is_over = reading.size.total > reading.size.window
+    if is_over:
+        found.append(note or ("estimated" if reading.size.estimated else "full"))
     if reading.has_summary:
         found.append("summary ready")
     if reading.warm_until is not None and (left := reading.warm_until - now) <= WARM_SECONDS:
@@ -200,11 +200,8 @@ def extras(reading: GaugeReading, now: float) -> list[str]:
         found.append(f"cache kept warm {money(reading.pinged)}")
     if reading.cache_share is not None and reading.cache_share < LOW_CACHE_SHARE:
         found.append(f"cache {reading.cache_share:.0%}")
-    if (
-        reading.size.window_origin in {"assumed", "learnt"}
-        and reading.size.total <= reading.size.window
-    ):
-        found.append(_WINDOW_NOTES[reading.size.window_origin])
+    if reading.size.window_origin in _UNSURE and not is_over:
+        found.append(note)
     return found
 
 

@@ -120,7 +120,9 @@ class Prompt(TextArea, inherit_bindings=False):
             id="prompt.erase_to_end",
         ),
         hidden("ctrl+shift+k", "delete_line", "erase the line", id="prompt.erase_line"),
-        hidden("up", "cursor_up", "previous line, or earlier message", id="prompt.up"),
+        hidden(
+            "up", "cursor_up", "previous line, or earlier message of this project", id="prompt.up"
+        ),
         hidden("down", "cursor_down", "next line, or later message", id="prompt.down"),
         hidden("left", "cursor_left", "left", id="prompt.left"),
         hidden("right", "cursor_right", "right", id="prompt.right"),
@@ -367,6 +369,10 @@ class Prompt(TextArea, inherit_bindings=False):
 
     async def action_move_to_background(self) -> None:
         await self.screen.run_action("command('bg')")
+
+    def use_history_of(self, project: str) -> None:
+        """Let the user go back through the messages of a project, given by its directory."""
+        self._history_walk.enter(project)
 
     def forget_stash(self) -> None:
         self.stashed = ""

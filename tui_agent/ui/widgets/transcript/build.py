@@ -86,11 +86,14 @@ _RULE = "compaction:"
 """Prefix of a block's key if the block shows a compaction as a horizontal rule."""
 _ENDINGS = {
     Verdict.CUT: "The answer was cut off at the model's output limit",
+    Verdict.UNMARKED: "The server ended the answer without marking it as complete",
     Verdict.REFUSED: "The provider's content filter stopped the answer",
     Verdict.SILENT: "The model gave no answer",
     Verdict.THINKING: "The model only thought and gave no answer",
 }
 """The text shown after an incomplete answer, for each reason why it is incomplete."""
+_CONTINUED = frozenset({Verdict.CUT, Verdict.UNMARKED})
+"""Verdicts on answers that the model can continue."""
 
 
 @frozen
@@ -286,7 +289,9 @@ def _endings(entry: AssistantEntry, context: BuildContext) -> Iterator[Block]:
         if context.was_retried:
             ending.withdraw_retry(was_retried=True)
         yield ending
-    elif words := _ENDINGS.get(verdict_on(entry)):
+    elif words := _ENDINGS.get(verdict := verdict_on(entry)):
+        if verdict in _CONTINUED and context.newest:
+            words += " · send “continue” to go on"
         yield EndingBlock(words, icon="■", style="status-warning")
 
 
