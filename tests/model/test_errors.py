@@ -427,7 +427,7 @@ def test_delays_double_up_to_a_cap_with_full_jitter() -> None:
 )
 def test_a_busy_server_is_given_about_a_minute(kind: ErrorKind, status: int | None) -> None:
     busy = ModelError(kind, "x", status=status)
-    for jitter, waits in ((0.0, [2.5, 5, 10, 20, None]), (1.0, [5, 10, 20, 40, None])):
+    for jitter, waits in ((0.0, [0.5, 2, 8, 30, None]), (1.0, [1, 4, 16, 60, None])):
         found = [
             retry_delay(SETTINGS, attempt, busy, lambda: jitter)  # noqa: B023 - called at once
             for attempt in range(1, 6)

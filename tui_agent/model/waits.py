@@ -50,10 +50,11 @@ RETRIED = frozenset({ErrorKind.NETWORK, ErrorKind.RATE_LIMIT, ErrorKind.OVERLOAD
 """Kinds of errors after which the same request may succeed. A server that is still loading a model
 is waited for separately."""
 
-BUSY_FACTOR = 5
-"""How many times longer the waits are if the server is overloaded or limits requests, but names no
-wait. The four waits of the default settings then take 37 to 75 seconds together. Such a server
-often needs a minute; other errors either pass in a few seconds or stay."""
+BUSY_GROWTH = 4
+"""How many times longer each wait is than the one before if the server is overloaded or limits
+requests, but names no wait; after other errors, it is twice as long. The four waits of the default
+settings then take 40 to 81 seconds together. Such a server often needs a minute; other errors
+either pass in a few seconds or stay."""
 
 LOADING_DELAY = 2.0
 """Seconds between two requests to a server that is loading a model."""
@@ -159,16 +160,18 @@ def retry_delay(
     isn't in ``RETRIED``, or the provider asks for more than ``max_retry_after`` seconds. A wait
     that the provider asks for is never shortened, but some jitter is added to it. Otherwise the
     wait is exponential backoff with full jitter, so that programs that failed together don't retry
-    together. If the server is busy, the wait is `BUSY_FACTOR` times as long, and only half of it is
+    together. If the server is busy, the waits grow faster (`BUSY_GROWTH`), and only half of a wait is
     jitter. ``random`` returns numbers from 0 to 1.
     """
     if attempt >= settings.attempts or error.kind not in RETRIED:
         return None
+    is_busy = _is_busy(error)
+    growth = BUSY_GROWTH if is_busy else 2
     # The exponent is limited, because a float can't hold much larger powers.
-    backoff: float = min(settings.max_delay, settings.first_delay * 2 ** min(attempt - 1, 30))
-    if error.retry_after is None and _is_busy(error):
-        patient: float = min(settings.max_delay, BUSY_FACTOR * backoff)
-        return patient * (1 + random()) / 2
+    grown: float = settings.first_delay * growth ** min(attempt - 1, 30)
+    backoff = min(settings.max_delay, grown)
+    if error.retry_after is None and is_busy:
+        return backoff * (1 + random()) / 2
     if error.retry_after is None:
         return random() * backoff
     if error.retry_after > settings.max_retry_after:
