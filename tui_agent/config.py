@@ -483,6 +483,8 @@ class LoadedConfig:
     warnings: tuple[str, ...] = ()
     project_permissions: dict[str, str | dict[str, str]] = field(default_factory=dict)
     """The table ``[permissions]`` in the settings file of the project."""
+    project_hooks: int = 0
+    """Number of hooks in the settings file of the project; they are the last of the hooks."""
 
     def origin(self, key: str) -> Origin:
         """Return where the setting with a dotted key was set; "default" if nowhere.
@@ -586,7 +588,8 @@ def load_config(
         from tui_agent.web.proxies import read_proxies
 
         warnings += read_proxies(environ).problems
-    return LoadedConfig(config, path, origins, tuple(warnings), permissions)
+    hooks = len(config.hooks) - len(own.get("hooks") or []) if "hooks" in brought else 0
+    return LoadedConfig(config, path, origins, tuple(warnings), permissions, hooks)
 
 
 def _project_table(project: Path) -> tuple[Table, tuple[str, ...]]:

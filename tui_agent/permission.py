@@ -4,11 +4,12 @@ The module contains only data. Tools use it to state their needs, and the agent'
 decides whether a call is allowed.
 """
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, Literal
 
-from tui_agent.lazy import frozen
+from tui_agent.lazy import LazyPattern, frozen
 
 Change = Literal["sources", "repository", "data"]
 """Kinds of changes that a sandboxed command may make only in some modes: "sources" are changes to
@@ -26,8 +27,15 @@ NEVER_ASK: Final = "tui-agent config set 'permissions.\"*\"' allow"
 """Shell command that makes all sessions run everything without asking. Commands still run in the
 sandbox."""
 
+NO_REASON: Final = "no reason given"
+"""Stands for the reason of a hook that refuses something without giving one."""
+
 _SAYS: Final = " The user says: "
-_HOOK_REFUSED: Final = "A hook of the user refused this call: "
+_HOOK_REFUSED: Final = LazyPattern(
+    r"(?:A hook of the user|The hook (?P<hook>“[^\n]*?”(?: \([^\n]*?\))?)) refused this call: (?P<reason>.*)",
+    re.DOTALL,
+)
+"""Matches a text that `refused_by_hook` returned, also in an earlier version."""
 
 
 class Permission(StrEnum):
@@ -70,7 +78,8 @@ class PermissionNeed:
     detail_kind: Literal["text", "command", "diff"] = "text"
     sandboxed: bool = False
     """Whether the call runs in the sandbox. There it can make only the changes that the mode
-    allows, and those in ``changes``."""
+    allows, and those in ``changes``. For an edit, whether a redirection of a command in the sandbox
+    makes it."""
     changes: tuple[Change, ...] = ()
     """The kinds of changes that the command is known to make, or that it was stopped from
     making."""
@@ -79,6 +88,10 @@ class PermissionNeed:
     harmless: bool = False
     """Whether the command is known to do nothing but read. Every mode allows such a command, unless
     a rule denies it or asks the user."""
+    reads_only: bool = False
+    """Whether the command itself changes no files, although its line isn't harmless.
+
+    The files that the line's redirections write are needs of their own."""
     unclear: str = ""
     """Why it can't be known what the command does; "" if it can. If this is set, only the rule
     ``*`` allows the command."""
@@ -93,6 +106,19 @@ class PermissionNeed:
     leads_to: str = ""
     """The path after following symbolic links, in the form in which rules write paths; "" if no
     symbolic link is involved."""
+    commands: tuple[str, ...] = ()
+    """The commands of the line that may want to reach the host. A rule with the text of a command
+    allows the host only if it matches all of them."""
+
+    @property
+    def may_change_files(self) -> bool:
+        """Whether this is a command, or a redirection of one, that may change project files.
+
+        What the sandbox lets one of them change, it lets all commands of the line change.
+        """
+        if self.permission is Permission.EDIT:
+            return self.sandboxed
+        return self.permission.is_confinable and not (self.harmless or self.reads_only)
 
 
 def rule_path(path: Path, project: Path) -> str:
@@ -112,9 +138,12 @@ def with_note(refusal: str, note: str) -> str:
     return refusal
 
 
-def refused_by_hook(reason: str) -> str:
-    """Return the text that tells the model that a hook refused its call; ``reason`` may be ""."""
-    return f"{_HOOK_REFUSED}{reason or 'no reason given'}"
+def refused_by_hook(reason: str, hook: str) -> str:
+    """Return the text that tells the model that a hook refused its call.
+
+    ``reason`` may be "". ``hook`` is the hook's command and place: “check.sh” (config.toml).
+    """
+    return f"The hook {hook} refused this call: {reason or NO_REASON}"
 
 
 def reason_in(refusal: str) -> str:
@@ -123,10 +152,25 @@ def reason_in(refusal: str) -> str:
 
 
 def hook_reason_in(refusal: str) -> str:
-    """Return the reason in a text that `refused_by_hook` returned; "" for any other text."""
-    if refusal.startswith(_HOOK_REFUSED):
-        return refusal.removeprefix(_HOOK_REFUSED)
-    return ""
+    """Return the reason in a text that `refused_by_hook` returned, with the hook that gave it.
+
+    Returns "" for any other text.
+    """
+    found = _HOOK_REFUSED.fullmatch(refusal)
+    if found is None:
+        return ""
+    return said_by_hook(found["reason"], found["hook"] or "")
+
+
+def said_by_hook(reason: str, hook: str) -> str:
+    """Return a hook's reason for a refusal, followed by the hook's command and place.
+
+    Both may be "".
+    """
+    reason = reason or NO_REASON
+    if hook:
+        return f"{reason} – hook {hook}"
+    return reason
 
 
 def note_of(text: str) -> str:

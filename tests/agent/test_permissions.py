@@ -99,7 +99,7 @@ OUTSIDE = [
             [command("rm a.tmp")],
         ),
         (
-            need("edit", "a.py"),
+            PermissionNeed(Permission.EDIT, "a.py", detail_kind="diff"),
             "edit: *",
             [need("edit", "b/c.py")],
             [need("external_directory", "/etc")],

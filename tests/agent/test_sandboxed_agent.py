@@ -176,7 +176,8 @@ async def test_a_command_that_wanted_to_change_files_runs_again_when_it_may(tmp_
     await harness.say("go")
     (request,) = requests(harness)
     assert request.again
-    assert request.reason == ("changes files of the project (echo run, echo o)")
+    assert request.reason == "changes README.md"
+    assert request.rules == ("allow edit: README.md",)
     assert (tmp_path / "project" / "README.md").read_text() == "Read.\nrun\n"
     assert harness.results()[0].status is ToolStatus.COMPLETED
 
@@ -339,7 +340,7 @@ async def test_a_page_whose_address_the_user_wrote_is_fetched_unasked(tmp_path: 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("sed -i s/Read/Write/ README.md", "changes files of the project (sed)"),
+        ("sed -i s/Read/Write/ README.md", "changes README.md (sed)"),
         ("cat .env", ".env usually holds secrets"),
         ("git commit --allow-empty -m x", "changes the git repository (git commit)"),
         ("curl -sSf http://example.org/", "it wants to reach example.org on the network"),

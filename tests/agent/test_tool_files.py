@@ -271,7 +271,7 @@ async def test_what_it_changes_in_the_project_is_asked_for_and_can_be_declared(
     stage.write(body)
     refused = await stage.call("note", {"text": "x"})
     assert not (stage.project / "n.txt").exists()
-    assert "note changes files of the project" in asked(stage)[0].reason
+    assert "changes n.txt (note)" in asked(stage)[0].reason
     assert asked(stage)[0].again
     assert "did not allow" in refused.output
 

@@ -99,7 +99,7 @@ def test_the_doctor_names_what_there_is_and_what_is_wrong_with_it(
     out, errors = capsys.readouterr()
     assert errors == ""
     for line in (
-        "✓ hook           run_end: echo user",
+        "✓ hook           run_end: “echo user” (",
         "✓ instructions   AGENTS.md",
         "✓ skills         release-notes",
         "✓ commands       /review",

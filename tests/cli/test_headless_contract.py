@@ -167,7 +167,8 @@ async def test_a_call_that_a_hook_refused_is_not_said_to_need_an_option(tmp_path
     harness = make_agent(tmp_path, client, answer=None, hooks=hooks)
     errors = io.StringIO()
     assert await run_headless(harness, "go", err=errors) == ExitCode.STOPPED
-    assert errors.getvalue() == "Not allowed: bash git push. A hook refused: not on Fridays\n"
+    told = f"not on Fridays – hook “{guard.command}”"
+    assert errors.getvalue() == f"Not allowed: bash git push. A hook refused: {told}\n"
 
 
 async def test_a_hook_that_the_run_waits_for_is_named(

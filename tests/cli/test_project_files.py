@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.agents import make_agent
 from tests.support.knowledge import write
+from tests.support.scripted_client import Reply, call
+from tui_agent.agent.hooks.hooks import Hooks, LoadedHooks
 from tui_agent.agent.mcp.records import ServerState
 from tui_agent.agent.mcp.settings import McpServerSettings, ServerSpec
+from tui_agent.app.trust_commands import NO_HOOKS, hook_lines
 from tui_agent.cli.arguments import parse
 from tui_agent.cli.extensions import Extensions, state_of_project
 from tui_agent.cli.wiring import Wiring
@@ -19,6 +23,7 @@ from tui_agent.foreign_servers import servers_of_user
 from tui_agent.paths import data_dir
 from tui_agent.plugins import PLUGINS, PluginStore, digest_of, read_plugin
 from tui_agent.sandbox import SandboxState
+from tui_agent.session.entries import ToolStatus
 from tui_agent.trust import PinnedFiles, TrustItem, TrustStore, named_files
 
 SCRIPT = "check.sh"
@@ -216,6 +221,51 @@ def test_a_file_that_cannot_be_read_is_a_problem(
     assert "can't be read" in PinnedFiles().problem(project, LINE)
     state = state_of_project(project, TrustStore(tmp_path / "t.json"))
     assert ("cannot be read" in state.problem) is (sandboxed == "false")
+
+
+async def test_a_hook_is_named_with_its_command_and_the_file_that_defines_it(
+    project: Path, home: Path, tmp_path: Path
+) -> None:
+    line = "exit 2; " + "x" * 100
+    refusing = {"type": "command", "command": line}
+    hooks = json.dumps({"hooks": {"PreToolUse": [{"matcher": "", "hooks": [refusing]}]}}, indent=1)
+    write(project / ".claude/settings.json", hooks)
+    write(home / ".claude/settings.json", hooks)
+    row = '[[hooks]]\nevent = "before_tool"\ncommand = "exit 2"\n'
+    write(project / ".tui-agent/config.toml", row)
+    in_config(row * 2)(tmp_path)
+    loaded = Extensions(lambda _cwd: True).load_hooks(project)
+    assert loaded.problems == ()
+    shown = {
+        f"{config_path()}": "exit 2",
+        ".tui-agent/config.toml": "exit 2",
+        "~/.claude/settings.json:9": line,
+        ".claude/settings.json:9": line,
+    }
+    assert [handler.place for handler in loaded.handlers] == [str(config_path()), *shown]
+    assert [handler.settings.command for handler in loaded.handlers] == ["exit 2", *shown.values()]
+    page = [str(row) for row in hook_lines(loaded.handlers)]
+    assert page[0] == "before_tool"
+    assert page[1:-1] == [
+        text
+        for handler in loaded.handlers
+        for text in (f"  {handler.settings.command}", f"    {handler.place}")
+    ]
+    found = loaded.handlers[-1]
+    told = Hooks(lambda: LoadedHooks((found,)))
+    harness = make_agent(tmp_path, [Reply(calls=(call("ls"),)), Reply("Ok.")], hooks=told)
+    await harness.say("go")
+    (result,) = harness.results()
+    shortened = found.name
+    assert len(shortened) <= 60
+    assert result.status is ToolStatus.DENIED
+    assert result.output == (
+        f"The hook “{shortened}” (.claude/settings.json:9) refused this call: no reason given"
+    )
+
+
+async def test_the_page_of_hooks_says_that_there_are_none() -> None:
+    assert list(hook_lines(())) == [NO_HOOKS]
 
 
 async def test_a_file_that_appears_after_the_start_is_not_run_without_trust(

@@ -46,7 +46,7 @@ class Bench:
             context.request_grants = self._open
         return context
 
-    async def _open(self, wanted: Grants, _command: str) -> Grants | str:
+    async def _open(self, wanted: Grants, _changed: Sequence[str]) -> Grants | str:
         self.asked.append(wanted)
         assert self.answer is not None
         return self.answer

@@ -81,6 +81,23 @@ async def test_auto_edit_changes_sources_and_spares_what_cannot_be_taken_back(
     assert after == {name: text for name, text in before.items() if name != "README.md"}
 
 
+async def test_instructions_for_agents_are_changed_only_with_a_grant_of_their_own(
+    box: Contained,
+) -> None:
+    box.file("AGENTS.md", "old\n")
+    box.file("src/AGENTS.md", "old\n")
+    line = "echo x > AGENTS.md; echo x > CLAUDE.md; echo x > src/CLAUDE.md; echo x > src/new.py"
+    ran = await box.run(line, SOURCES)
+    assert box.tree()["AGENTS.md"] == "old\n"
+    assert not (box.root / "CLAUDE.md").exists()
+    assert not (box.root / "src/CLAUDE.md").exists()
+    assert (box.root / "src/new.py").read_text() == "x\n"
+    assert "src/CLAUDE.md" in ran.outcome.note
+    opened = OUTPUTS.opened(Grants(sources=True, protected=frozenset({box.root / "AGENTS.md"})))
+    await box.run("echo x > AGENTS.md", opened)
+    assert box.tree()["AGENTS.md"] == "x\n"
+
+
 async def test_permissions_change_where_a_command_may_write_and_nowhere_else(
     box: Contained,
 ) -> None:

@@ -106,6 +106,37 @@ async def test_passwords_in_a_repository_are_not_seen(box: Contained) -> None:
     assert "canary" not in (await box.run("grep -r hunter .git")).output
 
 
+async def test_instructions_for_agents_are_kept_only_with_a_grant_of_their_own(
+    box: Contained,
+) -> None:
+    box.file("AGENTS.md", "old\n")
+    names = ("AGENTS.md", "src/CLAUDE.md", "claude.local.md")
+    writes = "; ".join(f"echo x > {name}" for name in names)
+    line = f"{writes}; rm -f src/app.py; mkdir -p build/kit; echo x > build/kit/AGENTS.md"
+    ran = await box.run(line, PROJECT)
+    assert not (box.root / "src/app.py").exists()
+    assert (box.root / "build/kit/AGENTS.md").exists()
+    assert (box.root / "AGENTS.md").read_text() == "old\n"
+    assert not any((box.root / name).exists() for name in names[1:])
+    wanted = Grants(protected=frozenset(box.root / name for name in names))
+    assert ran.outcome.wanted == wanted
+    assert set(ran.outcome.lost) == set(names)
+    await box.run(writes, OUTPUTS.opened(wanted))
+    assert [(box.root / name).read_text() for name in names] == ["x\n"] * 3
+
+
+async def test_git_checks_out_instructions_for_agents(box: Contained) -> None:
+    box.file("AGENTS.md", "old\n")
+    box.git("add", "AGENTS.md")
+    box.git("commit", "-qm", "two")
+    box.git("rm", "-q", "AGENTS.md")
+    ran = await box.run(
+        "git checkout -q HEAD -- AGENTS.md", OUTPUTS.opened(Grants(repository=True))
+    )
+    assert ran.code == 0
+    assert (box.root / "AGENTS.md").read_text() == "old\n"
+
+
 @pytest.mark.parametrize("command", ["true", "mv .git/info old; mkdir .git/info"])
 async def test_who_may_write_the_repository_may_not_steer_it(box: Contained, command: str) -> None:
     shutil.rmtree(box.root / ".git/hooks")

@@ -46,6 +46,7 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.app.format import retry_text
+from tui_agent.app.permission_text import details_of
 from tui_agent.context.budget import ContextSize
 from tui_agent.json_text import loads
 from tui_agent.lazy import frozen
@@ -383,8 +384,9 @@ class Updates:
         for need in request.needs:
             if need.detail_kind == "diff":
                 content += diffs_of(need.detail, self._path(need.pattern))
-            elif need.detail:
-                content.append(_text(need.detail[:MAX_OUTPUT_CHARS]))
+        for text, kind in details_of(request):
+            if kind != "diff":
+                content.append(_text(text[:MAX_OUTPUT_CHARS]))
         content.append(
             _text("\n".join(filter(None, [request.reason, *request.loop]))[:MAX_OUTPUT_CHARS])
         )

@@ -49,6 +49,7 @@ from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
 from tui_agent.lazy import dataclass, frozen
 from tui_agent.model.protocol import ErrorKind, ModelClient, ModelError
+from tui_agent.permission import said_by_hook
 from tui_agent.session.entries import CompactionEntry, Entry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.path_queries import first_sent
@@ -223,7 +224,8 @@ class Drafter:
             payload = compaction_payload(plan, path, hooks.about, self._templates)
             answer = await hooks.ask_for_summary(payload, CompactAnswer)
         if answer.cancel:
-            why = f"A hook cancelled the compaction: {answer.message or 'no reason given'}"
+            said = said_by_hook(answer.message, answer.hook)
+            why = f"A hook cancelled the compaction: {said}"
             return Refusal(RefusalReason.CANCELLED, why)
         if answer.first_kept is not None:
             moved = await self.plan(replace(order, boundary=answer.first_kept))

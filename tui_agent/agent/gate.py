@@ -24,6 +24,7 @@ from tui_agent.agent.permissions import (
     Mode,
     Rule,
     also_relative,
+    decide,
     decide_in_mode,
     edited,
     files_under_rules,
@@ -36,6 +37,7 @@ from tui_agent.agent.permissions import (
 )
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.errors import ToolError
+from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.sensitive import has_steering_part, is_sensitive
 from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_among, is_file
@@ -48,6 +50,7 @@ from tui_agent.permission import (
     with_note,
 )
 from tui_agent.sandbox import Sandbox
+from tui_agent.sandbox.project_scan import is_output_name
 from tui_agent.sandbox.view import Grants, View
 from tui_agent.tools.base import Tool, ToolContext, ToolInput
 
@@ -174,14 +177,23 @@ class Gate:
     def decide(self, need: PermissionNeed, tool: str = "") -> Rule:
         """Return the rule that decides about a needed permission in the current mode.
 
-        ``tool`` is the name of the call's tool. Web pages whose address the user wrote are allowed
-        if only a built-in rule would ask.
+        ``tool`` is the name of the call's tool. If only a built-in rule would ask, web pages whose
+        address the user wrote are allowed, and so are redirections of commands if a rule allows all
+        commands.
         """
         rule = decide_in_mode(need, self._rules_to_apply(), self._mode_in_force(), tool)
         asks = rule.action is Action.ASK and rule.source == "default"
+        if asks and need.permission is Permission.EDIT and need.sandboxed:
+            return self._decide_all_commands(need.detail, tool) or rule
         if asks and need.permission is Permission.WEBFETCH and is_named(need.pattern, self._said()):
             return Rule("webfetch", need.pattern, Action.ALLOW, syntax="literal")
         return rule
+
+    def _decide_all_commands(self, command: str, tool: str) -> Rule | None:
+        """Return the rule of the user that allows all commands, whatever they do; None if none."""
+        anything = PermissionNeed(Permission.BASH, command, unclear="it may be any command")
+        rule = decide(anything, self._rules_to_apply(), tool)
+        return rule if _is_allowed_by_user(rule) else None
 
     def _rules_to_apply(self) -> tuple[Rule, ...]:
         """Return the rules in force, with absolute paths in the project also as relative paths.
@@ -216,15 +228,25 @@ class Gate:
         grants = Grants()
         for need in needs:
             grants |= grants_of(need, project)
-            rule = self.decide(need, tool)
-            is_allowed = rule.action is Action.ALLOW and rule.source != "default"
-            if is_allowed and need.permission.is_confinable:
-                # A rule that allows a command by name also allows its changes to the project's
-                # files.
-                grants |= Grants(sources=True)
+        changing = [need for need in needs if need.may_change_files]
+        if changing and all(self._may_change(need, tool) for need in changing):
+            grants |= Grants(sources=True)
         if self._mode() == Mode.PLAN:
             return grants.without_changes
         return grants
+
+    def _may_change(self, need: PermissionNeed, tool: str) -> bool:
+        """Return True if a command, or a redirection of one, may change files of the project.
+
+        A rule that allows a command by name also allows its changes, but not those of the line's
+        other commands.
+        """
+        if need.permission is not Permission.EDIT:
+            return _is_allowed_by_user(self.decide(need, tool))
+        if self.decide(need, tool).action is Action.ASK:
+            # The user was asked about this file before the command ran.
+            return True
+        return _is_allowed_by_user(self.decide(replace(need, changes=("sources",)), tool))
 
     async def request_grants(
         self,
@@ -233,24 +255,32 @@ class Gate:
         arguments: ToolInput,
         wanted: Grants,
         context: ToolContext,
+        changed: Sequence[str] = (),
     ) -> Grants | str:
         """Ask the user for the sandbox grants that a failed command lacked, unless rules decide.
 
+        ``changed`` are the files of the project that the command changed and that were not kept.
         Returns ``wanted`` if they were allowed, otherwise a text for the model that says why not.
         """
         if self._mode() == Mode.PLAN and wanted.beyond(wanted.without_changes):
             return "The session is in plan mode, in which nothing is changed."
 
         def needs_now() -> tuple[PermissionNeed, ...]:
-            parts = [
-                need for need in needs_of(tool, arguments, context) if need.permission.is_confinable
-            ]
+            parts = needs_of(tool, arguments, context)
             project = Path(os.path.realpath(context.project))
             return tuple(_needs_of_grants(wanted, tool.command(arguments), parts, project))
 
         needs = await asyncio.to_thread(needs_now)
+        # The other needs name files of their own.
+        named = {need.pattern for need in needs if not need.may_change_files}
+        changed = [name for name in changed if name not in named]
         refusal = await self.refusal(
-            call_id, tool, arguments, needs, by_hook=HookVerdict(), again=True
+            call_id,
+            tool,
+            arguments,
+            needs,
+            by_hook=HookVerdict(),
+            lost=changed,
         )
         return wanted if refusal is None else refusal
 
@@ -262,13 +292,13 @@ class Gate:
         needs: Sequence[PermissionNeed],
         *,
         by_hook: HookVerdict,
-        again: bool = False,
+        lost: Sequence[str] | None = None,
     ) -> str | None:
         """Return None if the call may run, otherwise the reason as a text for the model.
 
         Asks the user if necessary. If a hook allows the call, the user is not asked, but a rule
-        that denies the call still applies. ``again`` says that the call has already run, and failed
-        because the permissions ``needs`` were not granted.
+        that denies the call still applies. If the call has already run, and failed because the
+        permissions ``needs`` were not granted, ``lost`` are the files whose changes were not kept.
         """
         if rule := refusal_of_tool(tool.name, self.rules()):
             return _denied(rule)
@@ -284,7 +314,7 @@ class Gate:
             if by_hook.asks:
                 asked.append((_hook_need(tool, arguments, by_hook.asks), _HOOK_RULE))
             if asked:
-                return await self._ask(call_id, tool, arguments, asked, again=again)
+                return await self._ask(call_id, tool, arguments, asked, lost)
             return None
 
     def _asked(
@@ -311,17 +341,16 @@ class Gate:
         tool: Tool[Any],
         arguments: ToolInput,
         asked: list[tuple[PermissionNeed, Rule]],
-        *,
-        again: bool,
+        lost: Sequence[str] | None,
     ) -> str | None:
         hooks = self._ports.hooks
-        reason = reasons_for(asked)
+        reason = reasons_for(asked, lost or ())
         title = tool.title(arguments)
         said = await hooks.permission(call_id, tool, arguments, reason)
         if said.decision == "allow":
             return None
         if said.decision == "deny":
-            return refused_by_hook(said.message)
+            return refused_by_hook(said.message, said.hook)
         words = f"{tool.name} {title}: {reason}"
         hooks.tell(Notification(about=hooks.about, kind="permission", message=words))
         offered = offered_rules(asked)
@@ -333,7 +362,7 @@ class Gate:
             reason=reason,
             rules=tuple(str(rule) for rule in offered),
             command=tool.command(arguments),
-            again=again,
+            again=lost is not None,
         )
         answer = await self._questions.ask(question)
         if answer.decision in {Decision.DENY, Decision.STOP}:
@@ -365,6 +394,11 @@ class Gate:
             self._channel.say(f"Can't save the rule for later sessions: {problem}", "warning")
 
 
+def _is_allowed_by_user(rule: Rule) -> bool:
+    """Return True if a rule allows something and isn't built in."""
+    return rule.action is Action.ALLOW and rule.source != "default"
+
+
 def needs_of(
     tool: Tool[Any], arguments: ToolInput, context: ToolContext
 ) -> tuple[PermissionNeed, ...]:
@@ -385,7 +419,10 @@ def needs_of(
 
                 parts = command_needs(need.pattern, context.cwd, context.project)
                 sandbox = context.sandbox if need.sandboxed else None
-                found += parts if sandbox is None else needs_inside(parts, sandbox, context.project)
+                if sandbox is not None:
+                    inside = tuple(needs_inside(parts, sandbox, context.project))
+                    parts = tuple(_with_shared_changes(inside, context.project))
+                found += parts
                 if context.view.reading is not None:
                     found += _files_needed(need.pattern, context, sandboxed=sandbox is not None)
             else:
@@ -460,8 +497,57 @@ def needs_inside(
                 path = Path(need.pattern)
                 if has_steering_part(path) or is_sensitive(project / path):
                     yield need
+                elif not _is_ignored(project / path, project):
+                    yield replace(need, sandboxed=True)
             case _:
                 yield need
+
+
+def _with_shared_changes(
+    needs: Iterable[PermissionNeed], project: Path
+) -> Iterator[PermissionNeed]:
+    """Yield the needs of a line in the sandbox, with the changes that all its commands may make.
+
+    The sandbox's grants apply to the whole line: if ``git commit`` may change the repository, the
+    line's other commands may, too. So the user must have allowed that for each of them.
+    """
+    needs = tuple(needs)
+    shared: list[Change] = []
+    for need in needs:
+        shared += need.changes
+        if grants_of(need, project).sources:
+            shared.append("sources")
+    for need in needs:
+        if need.may_change_files:
+            yield _changing(need, shared)
+        else:
+            yield need
+
+
+def _changing(need: PermissionNeed, changes: Iterable[Change]) -> PermissionNeed:
+    """Return a need of a command, or of a redirection of one, with the changes that it may make.
+
+    A redirection writes to a file of the project, so it doesn't change the repository.
+    """
+    changes = tuple(dict.fromkeys(changes))
+    if need.permission is Permission.EDIT:
+        changes = tuple(change for change in changes if change == "sources")
+    return replace(need, changes=changes)
+
+
+def _is_ignored(path: Path, project: Path) -> bool:
+    """Return True for a file that git ignores and that is new or in a directory of build output.
+
+    Commands may write such a file in every mode but plan.
+    """
+    rules = IgnoreRules.above(project).entering(project)
+    directory = project
+    for part in path.relative_to(project).parts[:-1]:
+        directory = directory / part
+        if rules.ignored(str(directory), directory=True):
+            return is_output_name(part, directory=True) or not os.path.lexists(path)
+        rules = rules.entering(directory)
+    return rules.ignored(str(path), directory=False) and not os.path.lexists(path)
 
 
 def _written_outside(
@@ -523,17 +609,17 @@ def _needs_of_grants(
 ) -> Iterator[PermissionNeed]:
     """Yield the permissions needed before a command is given the sandbox grants ``wanted``.
 
-    ``parts`` are the permissions needed to run the parts of the command line; there is at least
-    one.
+    ``parts`` are the permissions that the command line needs to run.
     """
+    commands = [need for need in parts if need.permission.is_confinable]
     changes: list[Change] = []
     if wanted.sources:
         changes.append("sources")
     if wanted.repository:
         changes.append("repository")
     if changes:
-        for need in [need for need in parts if not need.harmless] or parts:
-            yield replace(need, sandboxed=True, harmless=False, changes=tuple(changes))
+        for need in [need for need in parts if need.may_change_files] or commands:
+            yield replace(_changing(need, changes), sandboxed=True, harmless=False)
     for path in sorted(wanted.protected):
         yield PermissionNeed(Permission.EDIT, rule_path(path, project), detail=command)
     for path in sorted(wanted.secrets):
@@ -552,4 +638,20 @@ def _needs_of_grants(
 
         yield from dict.fromkeys(map(outside_need, apart))
     for host in sorted(wanted.hosts):
-        yield PermissionNeed(Permission.NETWORK, host, detail=command, aliases=(command,))
+        yield network_need(host, command, commands)
+
+
+def network_need(host: str, command: str, needs: Iterable[PermissionNeed]) -> PermissionNeed:
+    """Return the permission that a command line needs to reach a host.
+
+    ``needs`` are the permissions that the line needs to run. A rule with the text of a command
+    allows the host only if it matches all commands of the line that may reach it.
+    """
+    reaching: list[str] = []
+    for need in needs:
+        if need.permission.is_confinable and not (need.harmless or need.reads_only):
+            # What isn't clear is matched only by the pattern "*".
+            reaching.append("" if need.unclear else need.pattern)
+    return PermissionNeed(
+        Permission.NETWORK, host, detail=command, aliases=(command,), commands=tuple(reaching)
+    )

@@ -13,6 +13,7 @@ from tui_agent.agent.message_queue import MessageQueue, QueuedMessage
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.reminders import reminder
 from tui_agent.context.verdict import ENDS_TURN, Verdict, verdict_on
+from tui_agent.permission import said_by_hook
 from tui_agent.session.entries import AssistantEntry, Entry, TextPart, UserEntry, joined_text
 from tui_agent.session.path_queries import newest_message
 
@@ -88,7 +89,7 @@ class Intake:
         text = joined_text(message.parts)
         answer = await hooks.user_prompt(text, mid_run=mid_run)
         if answer.block:
-            refused = answer.message or "no reason given"
+            refused = said_by_hook(answer.message, answer.hook)
             self._journal.channel.emit(MessageRefused(message.typed, refused))
             return refused
         entries = [UserEntry(parts=message.parts, mid_run=mid_run)]

@@ -36,6 +36,7 @@ from tui_agent.context.summariser import (
 )
 from tui_agent.context.templates import Templates
 from tui_agent.errors import UserFacingError
+from tui_agent.permission import said_by_hook
 from tui_agent.session.entries import BranchSummaryEntry, CompactionEntry, Entry
 from tui_agent.session.records import Purpose
 from tui_agent.tools.registry import tool_traits
@@ -179,7 +180,7 @@ class Navigator:
         )
         answer = await hooks.ask_for_summary(given, SummaryAnswer)
         if answer.cancel:
-            why = answer.message or "no reason given"
+            why = said_by_hook(answer.message, answer.hook)
             raise NavigationError(f"A hook cancelled the move: {why}")
         return answer
 

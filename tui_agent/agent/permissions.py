@@ -32,16 +32,18 @@ from urllib.parse import urlsplit
 
 from tui_agent.agent.mcp.records import SERVER_PREFIX, pattern_of_tools
 from tui_agent.command_words import CommandNames, names_in
-from tui_agent.files.sensitive import has_steering_part, is_sensitive
+from tui_agent.files.sensitive import has_steering_part, instructs_agents, is_sensitive
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.path_checks import is_directory, is_file, normal_path, with_home
 from tui_agent.permission import (
     CHANGES_A_FILE,
     HOLDS_SECRETS,
+    Change,
     Permission,
     PermissionNeed,
     rule_path,
 )
+from tui_agent.safe_text import one_line
 from tui_agent.sandbox.view import Grants, RuleOfReading, View, Writes
 from tui_agent.tools.registry import BUILTIN
 
@@ -98,7 +100,10 @@ _SUBCOMMAND = LazyPattern(r"[A-Za-z][\w-]*")
 _OF_PATHS = frozenset({Permission.READ, Permission.EDIT, Permission.EXTERNAL_DIRECTORY})
 """Permissions whose patterns are paths, in which ``~`` is the home directory."""
 
-_CHANGED = {
+_MAX_NAMED = 5
+"""Maximum number of changed files that a question names."""
+
+_CHANGED: dict[Change, str] = {
     "sources": "files of the project",
     "repository": "the git repository",
 }
@@ -168,9 +173,9 @@ class Rule:
         """Return True if the rule applies to a permission need of a tool.
 
         ``tool`` is the tool's name; "" if unknown. A rule that asks or denies also applies to the
-        need's other spellings (``aliases``). Of the rules that allow, only two kinds do: rules
-        about a host, whose other spelling is the command that reaches it, and rules with the name
-        of an MCP server.
+        need's other spellings (``aliases``). Of the rules that allow, only two kinds apply to more
+        than the pattern: rules with the name of an MCP server, and rules about the network that
+        match every command of the line (``commands``).
         """
         if need.permission is Permission.MCP and self._is_about_server(need):
             return True
@@ -183,8 +188,11 @@ class Rule:
     def _fits_alias(self, need: PermissionNeed) -> bool:
         if need.permission is Permission.MCP:
             return False
-        if self.action is Action.ALLOW and need.permission is not Permission.NETWORK:
-            return False
+        if self.action is Action.ALLOW:
+            # The host can be reached by all commands of the line, so the rule must match them all.
+            return bool(need.commands) and all(
+                self._fits(text, self.pattern, need) for text in need.commands
+            )
         return any(self._fits(text, self.pattern, need) for text in need.aliases)
 
     def _is_about_server(self, need: PermissionNeed) -> bool:
@@ -361,11 +369,15 @@ def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
 
     If no rule matches, returns a catch-all rule that asks. ``tool`` is the name of the call's tool.
     If a catch-all rule asks, a command known to be harmless is allowed anyway. If that catch-all
-    rule is built in, calls that the sandbox confines are allowed, too.
+    rule is built in, calls that the sandbox confines are allowed, too. A rule that asks about or
+    denies all edits says nothing about the files that a confined command writes.
     """
     verdicts: dict[Source, Rule] = {}
     rules = tuple(rules)
+    is_confined_edit = need.permission is Permission.EDIT and is_contained(need, rules)
     for rule in rules:
+        if is_confined_edit and rule.action is not Action.ALLOW and rule.pattern == "*":
+            continue
         if rule.matches(need, tool) and _covers(rule, need):
             verdicts[rule.source] = rule
     winner = _winner(verdicts) or Rule("*", "*", Action.ASK)
@@ -504,10 +516,15 @@ def is_harmless(need: PermissionNeed) -> bool:
 def is_contained(need: PermissionNeed, rules: Iterable[Rule]) -> bool:
     """Return True if a need is for a call that the sandbox confines to what the mode allows.
 
-    Returns False for a command that can't be understood if there are rules that ask about or deny
+    Also returns True for a redirection of such a call, which writes a file of the project. Returns
+    False for a command that can't be understood if there are rules that ask about or deny
     particular commands, because it might contain one of these.
     """
-    if not need.permission.is_confinable or not need.sandboxed or need.changes:
+    if not need.sandboxed or need.changes:
+        return False
+    if need.permission is Permission.EDIT:
+        return True
+    if not need.permission.is_confinable:
         return False
     if not need.unclear:
         return True
@@ -559,19 +576,49 @@ def _covers(rule: Rule, need: PermissionNeed) -> bool:
     return True
 
 
-def reasons_for(asked: Sequence[tuple[PermissionNeed, Rule]]) -> str:
-    """Return, as one clause, why the user is asked about a call: the reasons for all its needs."""
-    changing: dict[str, list[str]] = {}
+def reasons_for(asked: Sequence[tuple[PermissionNeed, Rule]], changed: Sequence[str] = ()) -> str:
+    """Return, as one clause, why the user is asked about a call: the reasons for all its needs.
+
+    ``changed`` are the files of the project that the call is known to change.
+    """
+    changes: list[Change] = []
+    programs: list[str] = []
+    written: list[str] = []
     others: list[str] = []
     for need, rule in asked:
-        if need.changes and need.permission is Permission.BASH:
-            changing.setdefault(_changed(need), []).append(_program(need))
-        else:
+        if not need.changes or not need.may_change_files:
             others.append(reason_for(need, rule))
-    said: list[str] = []
-    for what, names in changing.items():
-        said.append(f"changes {what} ({', '.join(dict.fromkeys(names))})")
-    return ", and ".join(dict.fromkeys([*said, *others]))
+            continue
+        changes += need.changes
+        if need.permission is Permission.EDIT:
+            written.append(need.pattern)
+        else:
+            programs.append(_program(need))
+    if changes:
+        files = changed or (() if programs else written)
+        others.insert(0, _changes_in_words(changes, files, programs))
+    return ", and ".join(dict.fromkeys(others))
+
+
+def _changes_in_words(
+    changes: Iterable[Change], files: Sequence[str], programs: Iterable[str]
+) -> str:
+    """Return a clause that says what commands change.
+
+    ``files`` are the changed files of the project, () if they aren't known. ``programs`` are the
+    names of the commands.
+    """
+    words = dict(_CHANGED)
+    if files:
+        shown = [one_line(name, 80) for name in files[:_MAX_NAMED]]
+        if len(files) > _MAX_NAMED:
+            shown.append("other files")
+        words["sources"] = ", ".join(shown)
+    said = " and ".join(words[change] for change in dict.fromkeys(changes))
+    names = ", ".join(dict.fromkeys(programs))
+    if names:
+        return f"changes {said} ({names})"
+    return f"changes {said}"
 
 
 def reason_for(need: PermissionNeed, rule: Rule) -> str:
@@ -604,6 +651,8 @@ def _danger(need: PermissionNeed) -> str:
         return "holds a secret"
     if need.permission is Permission.READ or is_sensitive(PurePath(need.pattern)):
         return HOLDS_SECRETS
+    if instructs_agents(PurePath(need.pattern).name):
+        return "is a file of instructions that agents follow"
     return "is a file that other programs run or read as settings"
 
 
@@ -732,11 +781,12 @@ def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool:
 
 
 def _is_refused_in_plan(need: PermissionNeed) -> bool:
+    # Changes that the sandbox throws away do not count as changes.
+    if need.sandboxed and not need.changes:
+        return False
     if not need.permission.is_confinable:
         return need.permission in {Permission.EDIT, Permission.MCP}
-    # Changes that the sandbox throws away do not count as changes.
-    is_contained = need.sandboxed and not need.changes
-    return not is_contained and not is_harmless(need)
+    return not is_harmless(need)
 
 
 def _is_plain_edit(need: PermissionNeed) -> bool:
@@ -792,8 +842,9 @@ def _family(need: PermissionNeed, rule: Rule) -> str:
     Returns "" if a rule can cover only this need.
     """
     match need.permission:
-        case Permission.EDIT if rule.pattern == "*" and not need.pattern.startswith("/"):
-            return "*"
+        case Permission.EDIT if rule.pattern == "*" and need.detail_kind == "diff":
+            # A command that writes a file gets a rule for only this file.
+            return "" if need.pattern.startswith("/") else "*"
         case Permission.EXTERNAL_DIRECTORY if Path(need.pattern) not in {Path("/"), Path.home()}:
             return _all_below(need.pattern)
         case Permission.BASH:

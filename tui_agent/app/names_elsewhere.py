@@ -59,7 +59,6 @@ ELSEWHERE: Mapping[str, str] = {
     "fewer-permission-prompts": "/permissions shows the rules, /mode changes what is asked.",
     "focus": "/view switches to what the model sees; /outputs and /thoughts fold those blocks.",
     "heapdump": _REPORT,
-    "hooks": "tui-agent doctor lists the hooks; they are written in config.toml.",
     "ide": "Editors connect with the Agent Client Protocol: tui-agent acp.",
     "insights": "/cost shows what a session has cost, and /status shows its state.",
     "install-github-app": _LOCAL,

@@ -114,6 +114,22 @@ def asked_parts(request: PermissionRequest) -> list[str]:
     return list(dict.fromkeys(_part(need) for need in request.needs if not need.changes))
 
 
+def details_of(request: PermissionRequest) -> list[tuple[str, str]]:
+    """Return what a call would do, as texts, each with its kind (``PermissionNeed.detail_kind``).
+
+    Of a command, this is the whole command line with its redirections, whatever parts of it need
+    permission.
+    """
+    details: list[tuple[str, str]] = []
+    for need in request.needs:
+        is_of_command = need.may_change_files and need.permission is not Permission.TOOL
+        if request.command and is_of_command:
+            details.append((request.command.strip(), "command"))
+        else:
+            details.append((need.detail or need.pattern, need.detail_kind))
+    return list(dict.fromkeys(details))
+
+
 def _part(need: PermissionNeed) -> str:
     text = one_line(need.detail if need.detail_kind == "command" else need.pattern, 160)
     if need.permission.is_confinable:

@@ -1,4 +1,4 @@
-"""``/plugin`` lists, adds and removes plugins; ``/trust`` shows what needs trust and asks you."""
+"""Commands for what extends the agent and needs trust: ``/plugin``, ``/hooks`` and ``/trust``."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from tui_agent.app.frontend import Choice, Heading, Report
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from tui_agent.agent.hooks.hooks import CommandHook
     from tui_agent.app.controller import Controller
     from tui_agent.plugins import PluginStore
 
 _USAGE = "/plugin, /plugin add FOLDER|GIT-URL [NAME], /plugin remove NAME"
+NO_HOOKS = "There are no hooks. docs/hooks.md says how to write them."
 _WHEN = "This takes effect in a new session (/new)."
 
 
@@ -48,6 +50,30 @@ async def plugin(controller: Controller, argument: str) -> None:
             controller.say(f"Removed {name}. {_WHEN}")
         case _:
             raise CommandError(f"Use {_USAGE}.")
+
+
+@Command(
+    "hooks",
+    "list the hooks of this session, and the files that define them",
+    place=263,
+    words="events, scripts, settings",
+)
+async def hooks(controller: Controller, _argument: str) -> None:
+    handlers = await controller.open_agent.ports.hooks.listed()
+    controller.show(Report("Hooks", list(hook_lines(handlers))))
+
+
+def hook_lines(handlers: Sequence[CommandHook]) -> Iterator[str]:
+    """Yield the lines of the ``/hooks`` page: the hooks of each event, in their order."""
+    for event in dict.fromkeys(handler.settings.event for handler in handlers):
+        yield Heading(event)
+        for handler in handlers:
+            if handler.settings.event == event:
+                yield f"  {visible(one_line(handler.settings.command, 300))}"
+                yield f"    {visible(one_line(handler.place, 300))}"
+        yield ""
+    if not handlers:
+        yield NO_HOOKS
 
 
 @Command(

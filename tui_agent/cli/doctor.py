@@ -283,7 +283,7 @@ def _extensions(config: Config) -> Iterator[Finding]:
     hooks = extensions.load_hooks(cwd)
     for handler in hooks.handlers:
         events = ", ".join(event for event in ANSWERS if handler.handles(event, ""))
-        yield Finding("hook", f"{events}: {handler.name}")
+        yield Finding("hook", f"{events}: {handler.title}")
     for problem in hooks.problems:
         yield Finding("hook", problem, ok=False)
     yield from _add_ons(config)

@@ -35,7 +35,7 @@ from tui_agent.agent.mcp.settings import (
     find_servers,
 )
 from tui_agent.agent.programs.hooks import foreign_hooks
-from tui_agent.config import Config, ConfigError, load_config
+from tui_agent.config import Config, ConfigError, LoadedConfig, load_config
 from tui_agent.files.own_git import find_project
 from tui_agent.foreign_servers import (
     ForeignServer,
@@ -47,12 +47,13 @@ from tui_agent.foreign_servers import (
 )
 from tui_agent.lazy import frozen
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
-from tui_agent.places import LeftOut
+from tui_agent.places import FOLDER, LeftOut, shown_in_home
 from tui_agent.plugins import PLUGINS, ROOT_VARIABLE, PluginStore
 from tui_agent.processes.environment import SafeEnvironment, server_environment
 from tui_agent.resources import prompt
 from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
 from tui_agent.trust import (
+    CONFIG,
     PinnedFiles,
     ProjectState,
     TrustStore,
@@ -70,10 +71,12 @@ class _Hook:
     """A hook from any source, before the check of whether it may run.
 
     ``found`` is the hook as another program's file defines it, None for a hook from the settings.
-    ``plugin`` is the folder of the plugin that it belongs to, None if there is none.
+    ``place`` is the file that defines it, perhaps with the line. ``plugin`` is the folder of the
+    plugin that it belongs to, None if there is none.
     """
 
     settings: HookSettings
+    place: str
     found: FoundHook | None = None
     plugin: Path | None = None
 
@@ -85,21 +88,25 @@ class _Hook:
         return self.settings.command
 
 
-def _hooks(cwd: Path, config: Config, *, trusted: bool) -> Iterator[_Hook]:
+def _hooks(cwd: Path, loaded: LoadedConfig, *, trusted: bool) -> Iterator[_Hook]:
     """Yield the usable hooks for a directory, from the settings, other programs and plugins.
 
     With ``trusted``, includes hooks in the project's files for other programs.
     """
-    for row in config.hooks:
-        yield _Hook(row)
+    config = loaded.config
+    own = len(config.hooks) - loaded.project_hooks
+    for row in config.hooks[:own]:
+        yield _Hook(row, shown_in_home(Path.home(), loaded.path))
+    for row in config.hooks[own:]:
+        yield _Hook(row, f"{FOLDER}/{CONFIG}")
     left_out = LeftOut(config.other_programs.leave_out)
     for found, of_project in foreign_hooks(cwd, Path.home(), left_out, trusted=trusted):
-        yield _Hook(settings_of(found, sandboxed=of_project), found)
+        yield _Hook(settings_of(found, sandboxed=of_project), found.place, found)
     for plugin in PluginStore(data_dir() / PLUGINS).plugins():
         for file in plugin.hooks():
             for hook in hooks_in(file):
                 if not isinstance(hook, UnusableHook):
-                    yield _Hook(settings_of(hook, sandboxed=False), hook, plugin.root)
+                    yield _Hook(settings_of(hook, sandboxed=False), hook.place, hook, plugin.root)
 
 
 def _servers(cwd: Path, config: Config, *, trusted: bool) -> FoundServers:
@@ -140,17 +147,17 @@ def _command_lines(cwd: Path) -> Iterator[tuple[str, bool]]:
     """
     project = find_project(cwd)
     try:
-        config = _config(project, trusted=True)
+        loaded = _loaded_config(project, trusted=True)
     except ConfigError:
         try:
-            config = _config(project, trusted=False)
+            loaded = _loaded_config(project, trusted=False)
         except ConfigError:
             return
-    for hook in _hooks(cwd, config, trusted=True):
+    for hook in _hooks(cwd, loaded, trusted=True):
         yield hook.command_line, hook.settings.sandboxed
-    for spec in _servers(cwd, config, trusted=True).specs:
+    for spec in _servers(cwd, loaded.config, trusted=True).specs:
         yield spec.command_line, spec.settings.sandboxed
-    for command in (config.ui.status_line, config.ui.notify_command):
+    for command in (loaded.config.ui.status_line, loaded.config.ui.notify_command):
         yield command or "", False
 
 
@@ -220,7 +227,11 @@ def folders_without_plugins(cwd: Path, config: Config) -> Folders:
 
 
 def _config(project: Path, *, trusted: bool) -> Config:
-    return load_config(project=project_config(project) if trusted else None).config
+    return _loaded_config(project, trusted=trusted).config
+
+
+def _loaded_config(project: Path, *, trusted: bool) -> LoadedConfig:
+    return load_config(project=project_config(project) if trusted else None)
 
 
 def sandbox_of(config: Config, project: Path) -> Sandbox:
@@ -356,16 +367,18 @@ class Extensions:
         """
         trusted = self._trusts(cwd)
         try:
-            config = _config(find_project(cwd), trusted=trusted)
+            loaded = _loaded_config(find_project(cwd), trusted=trusted)
         except ConfigError as error:
             return LoadedHooks(problems=(str(error),))
         problems: list[str] = []
         handlers: list[CommandHook] = []
-        for hook in _hooks(cwd, config, trusted=trusted):
+        for hook in _hooks(cwd, loaded, trusted=trusted):
             if why := self._held_back(cwd, hook.command_line, sandboxed=hook.settings.sandboxed):
-                problems.append(f"The hook “{hook.settings.command}” is left out: {why}.")
+                problems.append(
+                    f"The hook “{hook.settings.command}” ({hook.place}) is left out: {why}."
+                )
             else:
-                handlers.append(self._handler(hook, cwd, config))
+                handlers.append(self._handler(hook, cwd, loaded.config))
         return LoadedHooks(tuple(handlers), tuple(problems))
 
     def _handler(self, hook: _Hook, cwd: Path, config: Config) -> CommandHook:
@@ -373,7 +386,9 @@ class Extensions:
         if hook.plugin is not None:
             variables[ROOT_VARIABLE] = str(hook.plugin)
         environment = SafeEnvironment(variables, config.sandbox.env, config.sandbox.mask)
-        handler = CommandHook(hook.settings, cwd, environment, problem_of=self.problem_of)
+        handler = CommandHook(
+            hook.settings, cwd, environment, problem_of=self.problem_of, place=hook.place
+        )
         if hook.found is None:
             return handler
         return claude_hook(hook.found, handler)

@@ -107,7 +107,7 @@ class RefusalReason(StrEnum):
     PINNED = "pinned"
     NO_PROGRESS = "no_progress"
     CANCELLED = "cancelled"
-    """One of the user's hooks refused the compaction."""
+    """A hook refused the compaction."""
     MOVED = "moved"
     """The user moved to a branch that doesn't contain the entries to summarise."""
 

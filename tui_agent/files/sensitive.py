@@ -44,6 +44,14 @@ _PROTECTED = listed(
 A command may change such a file only if the user has allowed it.
 """
 
+_INSTRUCTIONS = listed(
+    """
+    agents.md agents.override.md claude.md claude.local.md gemini.md context.md
+    copilot-instructions.md .windsurfrules
+    """
+)
+"""Names, in lower case, of files with instructions that agents follow."""
+
 INERT_NAMES = listed(
     """
     .gitignore .gitkeep .keep .ignore .dockerignore .npmignore .prettierignore .eslintignore
@@ -121,6 +129,11 @@ def steers_programs(name: str) -> bool:
     return name.lower() in _PROTECTED or is_repository_name(name)
 
 
+def instructs_agents(name: str) -> bool:
+    """Return True if agents, this program among them, follow the instructions in such a file."""
+    return name.lower() in _INSTRUCTIONS
+
+
 def may_be_settings(name: str) -> bool:
     """Return True if a file with this name in a project's root may contain a program's settings."""
     plain = name.casefold()
@@ -128,5 +141,8 @@ def may_be_settings(name: str) -> bool:
 
 
 def has_steering_part(path: PurePath) -> bool:
-    """Return True if a path has a part that other programs run or read as settings."""
-    return any(map(steers_programs, path.parts))
+    """Return True if a path has a part that other programs run or read as settings.
+
+    Also returns True for a file with instructions that agents follow.
+    """
+    return any(map(steers_programs, path.parts)) or instructs_agents(path.name)

@@ -20,6 +20,7 @@ from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.inside import directory
 from tui_agent.files.sensitive import (
     INERT_NAMES,
+    instructs_agents,
     is_bare_repository,
     is_repository_name,
     is_sensitive,
@@ -180,7 +181,10 @@ def _judge(
         made_again = _OUTPUT
     is_new = change.kind is ChangeKind.NEW
     is_shared = change.path in known.paths.shared
-    if steering := _steering(path, change, known.root):
+    steering = _steering(path, change, known.root)
+    if not steering and _is_instruction(path, change, view):
+        steering = Grants(protected=frozenset({known.root / path}))
+    if steering:
         return _judge_steering(change, known.root / path, view, steering)
     if change.output or _is_output(change, path, known):
         return made_again
@@ -250,6 +254,17 @@ def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
     if acting is None:
         return Grants()
     return Grants(protected=frozenset({acting}))
+
+
+def _is_instruction(path: PurePosixPath, change: LayerChange, view: View) -> bool:
+    """Return True for a file with instructions for agents, which only an own grant lets change.
+
+    Installed packages contain such files, but no agent reads them there. Git checks them out with
+    the project's other files, if it may change the repository.
+    """
+    if change.directory or change.output or view.grants.repository:
+        return False
+    return instructs_agents(path.name)
 
 
 def _acting(path: PurePosixPath, root: Path) -> Path | None:
@@ -327,6 +342,8 @@ class DirectChanges:
         if self.in_place:
             whole = find_dangerous_entries(root, [root], self.besides)
             found.planted |= whole.planted
+            if not self.grants.repository:
+                found.planted |= whole.instructions
             found.parts |= whole.parts
         if self.grants.repository:
             found.planted |= {

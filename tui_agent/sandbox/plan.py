@@ -8,6 +8,7 @@ import asyncio
 import fnmatch
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import field
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tui_agent.files.inside import read_regular
 from tui_agent.files.own_git import unchanged_since_staged
 from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import MAX_BYTES, file_holds_secret
-from tui_agent.files.sensitive import is_repository_name
+from tui_agent.files.sensitive import instructs_agents, is_repository_name
 from tui_agent.lazy import frozen
 from tui_agent.path_checks import at_home, folders_around, is_among, is_file, is_there, real_path
 from tui_agent.sandbox.detection import SandboxKind, system_mounts
@@ -340,12 +341,26 @@ class ViewPlan:
             return []
         grants = self.view.grants
         opened = grants.protected | grants.write
-        kept = [*self.seen.protected]
+        kept = [path for path in self.seen.protected if not instructs_agents(path.name)]
         if self.changes_project_itself:
             kept += unrestorable(self.seen)
         if self.changes_project_itself and not grants.repository:
             kept += self.seen.repositories
+        # Git checks out instructions for agents with the project's other files.
+        if not grants.repository:
+            kept += self._kept_instructions({path.parent for path in kept})
         return [path for path in kept if not path.is_symlink() and not is_among(path, opened)]
+
+    def _kept_instructions(self, directories: AbstractSet[Path]) -> Iterator[Path]:
+        """Yield the files with instructions for agents that stay read-only.
+
+        Under Landlock, a command can create nothing beside a file that stays read-only. So there
+        the files stay read-only only in ``directories``, which contain other such paths.
+        """
+        for path in self.seen.protected:
+            is_free = self.kind != "landlock" or path.parent in directories
+            if instructs_agents(path.name) and is_free:
+                yield path
 
     def _repository_mounts(self) -> Iterator[Mount]:
         """Yield the mounts of the project's repositories, which are read-only unless granted.

@@ -22,6 +22,7 @@ from tui_agent.files.published import is_published
 from tui_agent.files.secret_files import MAX_BYTES, is_searched
 from tui_agent.files.secret_search import FileState, MayContinue, SecretSearch
 from tui_agent.files.sensitive import (
+    instructs_agents,
     is_bare_repository,
     is_repository_name,
     is_repository_part,
@@ -235,6 +236,8 @@ class DangerousEntries:
     These are files that other programs run or read as settings, repositories, links to the outside
     (except to executable files), pipes, sockets, devices and setuid files.
     """
+    instructions: set[Path] = field(default_factory=set)
+    """Files with instructions for agents. In directories of build output they are not dangerous."""
     parts: set[Path] = field(default_factory=set)
     """Paths whose names, such as ``HEAD``, can make their directory a bare repository."""
 
@@ -264,6 +267,8 @@ def find_dangerous_entries(
                 if state is None:
                     continue
                 path = place / row.name
+                if instructs_agents(row.name):
+                    seen.instructions.add(path)
                 is_part = is_repository_part(row.name)
                 if is_part:
                     seen.parts.add(path)
@@ -383,6 +388,8 @@ class _Walk:
             self._found.repositories.append(Path(row.path))
             return
         if steers_programs(row.name) and not place.packages:
+            self._found.protected.append(Path(row.path))
+        if instructs_agents(row.name) and not place.output:
             self._found.protected.append(Path(row.path))
         if row.is_dir(follow_symlinks=False):
             below.append(self._directory(row, place))

@@ -238,11 +238,13 @@ class CommandOutcome:
     """What `Sandbox.finish` returns about a command that has ended.
 
     ``wanted`` are the sandbox grants that the command lacked, None if it lacked none. ``note`` is a
-    note for the model, "" for none.
+    note for the model, "" for none. ``lost`` are the first of the files whose changes were not
+    kept, as paths relative to the project.
     """
 
     wanted: Grants | None = None
     note: str = ""
+    lost: tuple[str, ...] = ()
 
 
 async def _known_paths(root: Path, paths: Sequence[str]) -> dict[str, list[str]]:
@@ -617,9 +619,10 @@ class Sandbox:
             await launch.gateway.settled()
             async with self._judging:
                 launch.done = True
-                wanted, notes = await self._apply_changes(launch, recorded)
+                wanted, lost, notes = await self._apply_changes(launch, recorded)
         except JudgeError as error:
             wanted = Grants()
+            lost = ()
             notes = [_UNJUDGED.format(error)]
             self._failures.setdefault(str(error), False)
         finally:
@@ -639,7 +642,7 @@ class Sandbox:
             ) | await asyncio.to_thread(self._lacking, launch, output)
         elif _HIDES_FAILURE.search(launch.command[-1]):
             wanted |= Grants(hosts=launch.gateway.unanswered)
-        return CommandOutcome(wanted.beyond(launch.view.grants) or None, "\n".join(notes))
+        return CommandOutcome(wanted.beyond(launch.view.grants) or None, "\n".join(notes), lost)
 
     async def publish_outputs(self, launch: Launch, leader: int) -> None:
         """Copy the build output of a running command to the project, so that other commands see it.
@@ -1036,15 +1039,15 @@ class Sandbox:
 
     async def _apply_changes(
         self, launch: Launch, recorded: Recorded | None
-    ) -> tuple[Grants, list[str]]:
+    ) -> tuple[Grants, tuple[str, ...], list[str]]:
         """Have the judge decide about an ended command's changes, and keep the allowed changes.
 
-        Returns the grants that the discarded changes needed, and notes for the model. Raises
-        JudgeError if the judge fails.
+        Returns the grants that the discarded changes needed, the names of their files, and notes
+        for the model. Raises JudgeError if the judge fails.
         """
         if (layer := launch.layer) is None:
             await self._tidy(launch, ended=True)
-            return Grants(), launch.notes
+            return Grants(), (), launch.notes
         root = launch.seen.root
         verdict = await self._judge_changes(launch, layer, ended=True)
         notes = verdict.notes(launch.view)
@@ -1056,7 +1059,7 @@ class Sandbox:
                 failed = paths_from(row["failed"])
             notes += Verdict(lost=Names(failed[:MAX_NAMES], len(failed))).notes(launch.view)
         await self._tidy(launch, ended=True)
-        return verdict.wanted, notes + launch.notes
+        return verdict.wanted, tuple(verdict.lost.names), notes + launch.notes
 
     def _watch(self, plan: ViewPlan) -> tuple[str, frozenset[Path]]:
         """Have the judge record the state of the directories that a command will change directly.

@@ -78,6 +78,10 @@ If a line has such a separator and the ``cd`` at its start fails, later commands
 directory.
 """
 _MOVERS = listed("cd pushd popd")
+_BUILTINS = listed("cd pushd popd : true false test set export unset shift wait exit return sleep")
+"""Commands, most of them builtins of the shell, that never change a file."""
+_NO_CODE = LazyPattern(r"[\w./:=+,@%~-]*", re.ASCII)
+"""Matches words that no builtin takes for an expression."""
 _MOVER_PREFIXES = listed("command builtin")
 _MAX_FOLDERS = 64
 """Maximum number of possible working directories that a ``cd`` in the line can start from.
@@ -227,17 +231,19 @@ class _CommandAnalyzer:
     def _simple(self, simple: SimpleCommand, *, writes: bool) -> Iterator[PermissionNeed]:
         """Yield the permissions that one simple command needs.
 
-        ``writes`` is True if any command of the line writes to a file. In that case, no command of
-        the line counts as harmless.
+        ``writes`` is True if a redirection of the line writes to a file. In that case, no command
+        of the line counts as harmless, but some change no files themselves.
         """
         if simple.fed:
             text = simple.source.partition("<<")[0]
         else:
             text = simple.source
         # The parser may drop a lone dash, and then the text isn't the whole command.
-        plain = not writes and not simple.assignments and not _LONE_DASH.search(self._command)
+        plain = not simple.assignments and not _LONE_DASH.search(self._command)
         free = plain and all(is_free(text, folder, self._project) for folder in self._folders)
-        yield _need(simple, harmless=free)
+        need = _need(simple, harmless=free)
+        reads_only = free or _changes_only_the_shell(simple, need, writes=writes)
+        yield replace(need, harmless=free and not writes, reads_only=reads_only)
         if not free:
             yield from self._places(_without_message(simple.words))
 
@@ -312,6 +318,21 @@ class _CommandAnalyzer:
                 yield PermissionNeed(
                     Permission.READ, rule_path(real, self._project), secret=not named
                 )
+
+
+def _changes_only_the_shell(simple: SimpleCommand, need: PermissionNeed, *, writes: bool) -> bool:
+    """Return True for a builtin that changes no files, but at most the state of the shell.
+
+    ``need`` is the permission that the command needs. If a redirection of the line ``writes`` to a
+    file, the target of a ``cd`` must be known, because it says which file.
+    """
+    program = simple.words[0].value
+    if simple.assignments or program not in _BUILTINS:
+        return False
+    if program == "cd" and not writes:
+        return True
+    # Bash runs commands in the subscripts of some arguments: test -v 'a[$(rm x)]'.
+    return not need.unclear and all(_NO_CODE.fullmatch(word.shown) for word in simple.words)
 
 
 def outside_need(real: Path) -> PermissionNeed:

@@ -227,10 +227,11 @@ class ToolContext:
     """Describes what a command in the sandbox can read, change and reach."""
     allow_host: AllowHost | None = None
     """Asks the user whether a running command may reach a host; None if there is no user to ask."""
-    request_grants: Callable[[Grants, str], Awaitable[Grants | str]] | None = None
+    request_grants: Callable[[Grants, Sequence[str]], Awaitable[Grants | str]] | None = None
     """Asks the user to grant a command the access that it lacked in the sandbox. Takes the missing
-    grants and the command's name. Returns the grants for a second run, or a text that tells the
-    model why they were refused. The attribute is None if no grants can be requested."""
+    grants, and the files of the project whose changes were not kept. Returns the grants for a
+    second run, or a text that tells the model why they were refused. The attribute is None if no
+    grants can be requested."""
     recorded: Callable[[Sequence[Path] | None], AbstractAsyncContextManager[None]] | None = None
     """Returns a context manager that records, for checkpoints, how the given files are changed in
     its ``with`` block. If it is given None, changes to any file of the project are recorded. The

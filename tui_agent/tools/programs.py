@@ -17,7 +17,7 @@ from tui_agent.processes.capture import plain_text
 from tui_agent.processes.jobs import Foreground, Job
 from tui_agent.processes.process import Command, CommandRun, run_command
 from tui_agent.processes.terminal import Terminal
-from tui_agent.sandbox import Grants, Launch, Sandbox, SandboxError, View
+from tui_agent.sandbox import CommandOutcome, Launch, Sandbox, SandboxError, View
 from tui_agent.tools.base import ToolContext
 
 _SEARCH_NOTICE_SECONDS = 1.0
@@ -100,18 +100,19 @@ async def run_program(
         return EndedProgram(run)
     view = context.view
     runs = 1
-    ended, wanted = await _run_in(view, program, context, sandbox)
-    while wanted is not None and context.request_grants is not None and runs < MAX_RUNS:
-        if program.is_moved:
+    ended, outcome = await _run_in(view, program, context, sandbox)
+    while context.request_grants is not None and runs < MAX_RUNS:
+        wanted = outcome.wanted
+        if wanted is None or program.is_moved:
             break
-        granted = await context.request_grants(wanted, program.name)
+        granted = await context.request_grants(wanted, outcome.lost)
         if isinstance(granted, str):
             return replace(ended, note="\n".join(filter(None, [ended.note, f"[{granted}]"])))
         if sandbox.why_unsupported(view.opened(granted)) or not granted.beyond(view.grants):
             break
         view = view.opened(granted)
         runs = runs + 1
-        ended, wanted = await _run_in(view, program, context, sandbox)
+        ended, outcome = await _run_in(view, program, context, sandbox)
     return ended
 
 
@@ -156,8 +157,8 @@ async def run_or_move(
 
 async def _run_in(
     view: View, program: Program, context: ToolContext, sandbox: Sandbox
-) -> tuple[EndedProgram, Grants | None]:
-    """Run a program in the sandbox once; return the run, and the access that it lacked, if any."""
+) -> tuple[EndedProgram, CommandOutcome]:
+    """Run a program in the sandbox once; return the run, and what the sandbox says about it."""
     run = CommandRun()
     async with recorded(context, sandbox, view):
         launch = await launch_program(program, context, sandbox, view, live=False)
@@ -171,7 +172,7 @@ async def _run_in(
         outcome = ending.result()
     if notice := sandbox.failure_notice():
         context.notify(notice)
-    return EndedProgram(run, outcome.note), outcome.wanted
+    return EndedProgram(run, outcome.note), outcome
 
 
 async def _run(program: Program, command: Command, context: ToolContext, run: CommandRun) -> None:

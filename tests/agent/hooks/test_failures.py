@@ -304,7 +304,7 @@ async def test_steering_that_is_refused_leaves_the_run_going(tmp_path: Path) -> 
     harness.agent.submit("bad")
     harness.agent.answer_permission(harness.agent.questions.open.call_id, YES)
     assert (await harness.ended()).reason == "done"
-    assert harness.of(MessageRefused) == [MessageRefused("bad", "not this")]
+    assert harness.of(MessageRefused) == [MessageRefused("bad", "not this – hook “function”")]
     assert [entry.text for entry in harness.path() if isinstance(entry, UserEntry)] == ["good"]
 
 

@@ -82,7 +82,13 @@ def test_what_a_tool_in_a_file_prints_is_shown_while_it_runs() -> None:
 
 
 def test_a_call_that_a_hook_refused_tells_the_hooks_reason_on_its_head() -> None:
-    card = CardBlock(CALL, result(refused_by_hook("no pushes today"), ToolStatus.DENIED))
+    hook = "“check.sh” (.claude/settings.json:5)"
+    card = CardBlock(CALL, result(refused_by_hook("no pushes today", hook), ToolStatus.DENIED))
+    assert f"denied: no pushes today – hook {hook}" in rows(card, 160)[0]
+    card = CardBlock(CALL, result(refused_by_hook("", hook), ToolStatus.DENIED))
+    assert f"denied: no reason given – hook {hook}" in rows(card, 160)[0]
+    former = "A hook of the user refused this call: no pushes today"
+    card = CardBlock(CALL, result(former, ToolStatus.DENIED))
     assert "denied: no pushes today" in rows(card)[0]
 
 

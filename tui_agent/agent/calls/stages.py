@@ -4,7 +4,7 @@ The outermost stage comes first; each runs the stages after it. `ToolRunner` put
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tui_agent.agent.calls.call import Call, Outcome, Proceed, RefusedError
@@ -12,13 +12,13 @@ from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.checkpoints.recorder import Recorder, watched
 from tui_agent.agent.diagnostics.diagnostics import Diagnostics
 from tui_agent.agent.events import ToolStarted
-from tui_agent.agent.gate import Gate, HookVerdict, needs_of
+from tui_agent.agent.gate import Gate, HookVerdict, needs_of, network_need
 from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.permissions import Action
 from tui_agent.agent.threads import in_thread
 from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass, frozen
-from tui_agent.permission import Permission, PermissionNeed, note_of
+from tui_agent.permission import note_of
 from tui_agent.processes.jobs import Jobs
 from tui_agent.sandbox.view import EVERY_HOST, Grants
 from tui_agent.session.entries import ToolStatus
@@ -125,24 +125,24 @@ class Opened:
         context = call.context
         command = call.tool.command(call.arguments)
         grants = self.gate.opened_by(call.needs, context.project, call.tool.name)
-        every_host = PermissionNeed(Permission.NETWORK, EVERY_HOST, aliases=(command,))
+        every_host = network_need(EVERY_HOST, command, call.needs)
         wants_network = getattr(call.arguments, "network", False)
         if wants_network and self.gate.decide(every_host, "bash").action is Action.ALLOW:
             grants |= Grants(hosts=frozenset({EVERY_HOST}))
         context.view = self.gate.view().opened(grants)
         refused: dict[str, str] = {}
 
-        async def request_grants(wanted: Grants, _command: str) -> Grants | str:
+        async def request_grants(wanted: Grants, changed: Sequence[str]) -> Grants | str:
             # Don't ask again about a host that was refused while this command ran.
             unasked = replace(wanted, hosts=wanted.hosts - refused.keys())
             if refused and not unasked:
                 return "\n".join(dict.fromkeys(refused[host] for host in sorted(wanted.hosts)))
             return await self.gate.request_grants(
-                call.call_id, call.tool, call.arguments, unasked, context
+                call.call_id, call.tool, call.arguments, unasked, context, changed
             )
 
         async def allow_host(host: str, _port: int) -> str | None:
-            answer = await request_grants(Grants(hosts=frozenset({host})), command)
+            answer = await request_grants(Grants(hosts=frozenset({host})), ())
             if isinstance(answer, Grants):
                 return None
             refused[host] = answer

@@ -150,6 +150,7 @@ def claude_hook(found: FoundHook, handler: CommandHook) -> "ClaudeHook":
         cwd=handler.cwd,
         environment={**handler.environment, PROJECT_VARIABLE: str(handler.cwd)},
         problem_of=handler.problem_of,
+        place=found.place,
         found=found,
     )
 

@@ -52,7 +52,7 @@ from tui_agent.errors import UserFacingError
 from tui_agent.files.own_git import find_project
 from tui_agent.json_text import loads
 from tui_agent.lazy import frozen
-from tui_agent.permission import refused_by_hook
+from tui_agent.permission import NO_REASON, refused_by_hook
 from tui_agent.processes.process import Command
 from tui_agent.processes.user_command import CommandFailedError, run_with_input, shell_command
 from tui_agent.safe_text import one_line
@@ -118,10 +118,19 @@ class CommandHook:
     """Called with a sentence about changes that the sandbox discarded."""
     ask: AskModel | None = None
     """Asks the small model, for hooks of type ``prompt``; None if there is no such model."""
+    place: str = ""
+    """The file in which the hook is defined, perhaps with the line: ``FILE:LINE``."""
 
     @property
     def name(self) -> str:
         return one_line(self.settings.command, 60)
+
+    @property
+    def title(self) -> str:
+        """The hook's command, shortened to one line, and the file that defines the hook."""
+        if not self.place:
+            return f"“{self.name}”"
+        return f"“{self.name}” ({one_line(self.place, 100)})"
 
     @property
     def runs_in_background(self) -> bool:
@@ -152,7 +161,7 @@ class CommandHook:
             raise HookError(str(error)) from None
         said = " ".join(errors.decode("utf-8", "replace").split())
         if code == REFUSED:
-            refused = self.refusal(payload.event, said or "no reason given")
+            refused = self.refusal(payload.event, said or NO_REASON)
             if refused is not None:
                 return refused
         if code != 0:
@@ -218,7 +227,7 @@ class CommandHook:
             ending = asyncio.ensure_future(sandbox.finish(launch, said, code))
             await asyncio.shield(ending)
         if note := ending.result().note:
-            self.report(f"The hook “{self.name}” runs in the sandbox: {note}")
+            self.report(f"The hook {self.title} runs in the sandbox: {note}")
         return code, out, errors
 
 
@@ -343,6 +352,11 @@ class Hooks:
             return True
         return not self._began and await self.wanted("session_start")
 
+    async def listed(self) -> tuple[CommandHook, ...]:
+        """Return the session's hooks in the order in which they run. Loads them if necessary."""
+        await self.warm()
+        return self._handlers or ()
+
     # -- asked ----------------------------------------------------------------------------------------------
 
     async def session_start(self, *, resumed: bool) -> str:
@@ -400,10 +414,12 @@ class Hooks:
             if answer is None:
                 continue
             if answer.decision == "deny":
-                return CheckedCall(arguments, refusal=refused_by_hook(answer.message))
+                return CheckedCall(
+                    arguments, refusal=refused_by_hook(answer.message, handler.title)
+                )
             allowed = allowed or answer.decision == "allow"
             if answer.decision == "ask":
-                asks = answer.message or handler.name
+                asks = " – ".join(filter(None, [answer.message, f"hook {handler.title}"]))
             if answer.arguments is not None:
                 payload = replace(payload, arguments=answer.arguments)
         if payload.arguments == given.arguments:
@@ -425,7 +441,7 @@ class Hooks:
         """
         added: list[str] = []
         if checked.changed is not None:
-            added.append(f"[One of the user's hooks changed the arguments to {checked.changed}]")
+            added.append(f"[A hook changed the arguments to {checked.changed}]")
         if await self.wanted("after_tool", tool.name):
             payload = AfterTool(
                 about=self.about,
@@ -483,7 +499,7 @@ class Hooks:
         payload = BeforeEnd(about=self.about, answer=answer, sent_back=sent_back)
         async for _handler, said in self._answers(payload, BeforeEndAnswer):
             if said.block:
-                return said.message.strip() or "One of the user's hooks says that you are not done."
+                return said.message.strip() or "A hook says that you are not done."
         return ""
 
     async def permission(
@@ -600,7 +616,7 @@ class Hooks:
             return None
         if answer.notice.strip():
             self._report(Notice(answer.notice.strip()))
-        return answer if isinstance(answer, expected) else None
+        return answer.given_by(handler.title) if isinstance(answer, expected) else None
 
     async def _run_alone(self, handler: CommandHook, payload: Payload) -> None:
         try:
@@ -609,7 +625,7 @@ class Hooks:
             self._failed(handler, payload.event, str(error))
 
     def _failed(self, handler: CommandHook, event: str, why: str) -> None:
-        self._warn(f"The {event} hook “{handler.name}” failed: {why}. Continuing without it.")
+        self._warn(f"The {event} hook {handler.title} failed: {why}. Continuing without it.")
 
 
 def _plain(arguments: ToolInput) -> dict[str, Any]:

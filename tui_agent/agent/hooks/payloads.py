@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any, Literal, Self, TypeVar, dataclass_transform, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, TypeAdapter
 
 from tui_agent.lazy import dataclass
 
@@ -286,6 +286,18 @@ class HookAnswer(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     notice: str = ""
+    _hook: str = PrivateAttr(default="")
+
+    @property
+    def hook(self) -> str:
+        """The hook that gave the answer, as its command and its place; "" if it isn't known."""
+        return self._hook
+
+    def given_by(self, hook: str) -> Self:
+        """Return the answer as the answer of a hook, named by its command and its place."""
+        answer = self.model_copy()
+        answer._hook = hook  # noqa: SLF001 - of the same class
+        return answer
 
     @classmethod
     def refusing(cls, reason: str) -> Self | None:  # noqa: ARG003 - for subclasses

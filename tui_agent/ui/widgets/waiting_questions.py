@@ -18,6 +18,7 @@ from tui_agent.app.permission_text import (
     answers,
     asked_parts,
     change_mark,
+    details_of,
     first_answers,
     is_risky,
     note_hint,
@@ -141,9 +142,9 @@ class ToolCallQuestion(WaitingQuestion):
         """Yield the details of the call as lines.
 
         For a doom loop, in which the model repeats the same call, these are the results of the
-        repeated calls. For a command with several parts, they are the command and the parts that
-        need permission. For any other call, they are the diffs, commands and texts that need
-        permission.
+        repeated calls. For a command, they are the whole command and those of its parts that need
+        permission and are not named in the reason. For any other call, they are the diffs and texts
+        that need permission.
         """
         request = self.request
         if request.loop:
@@ -154,8 +155,7 @@ class ToolCallQuestion(WaitingQuestion):
             for text in asked:
                 yield Line(crop_spans([("asks for  ", "muted"), (text, "text")], width))
             return
-        details = [(need.detail or need.pattern, need.detail_kind) for need in request.needs]
-        for text, kind in dict.fromkeys(details):
+        for text, kind in details_of(request):
             if text and kind == "diff":
                 yield from diff_lines(text, width)
             elif text and text not in self.what:
