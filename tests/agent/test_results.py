@@ -39,6 +39,8 @@ def project(tmp_path: Path) -> Path:
     for name, data in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(data)
+    for name in ("link", "old link"):
+        (root / name).symlink_to("plain.txt")
     git(root, "add", "-A")
     git(root, "commit", "-qm", "first")
     return root
@@ -47,7 +49,8 @@ def project(tmp_path: Path) -> Path:
 ODD = (
     "sed -i 's/four/FOUR/' plain.txt; printf 'd\\r\\n' >> crlf.txt; printf more >> 'quo\"te\\d\ttab'; "
     "printf more >> ünïcödé/日本.txt; printf 'new\\n' > 'ünïcödé/new – file.txt'; mv plain.txt renamed.txt; "
-    "printf more >> ./-dash; printf '\\000\\001' >> picture.bin; chmod +x run.sh; rm gone.txt"
+    "printf more >> ./-dash; printf '\\000\\001' >> picture.bin; chmod +x run.sh; rm gone.txt; "
+    "rm 'old link'; ln -sfn renamed.txt link; ln -s nowhere 'ünïcödé/new link'; ln -sf run.sh ./-dash"
 )
 
 

@@ -37,16 +37,17 @@ def rewinding(tmp_path: Path, *steps: tuple[Call, ...], **ports: Any) -> Harness
 
 
 def tree(root: Path) -> dict[str, tuple[bytes, int]]:
-    """Return every file below a directory: bytes and permission bits."""
-    files = (
-        path
-        for path in root.rglob("*")
-        if path.is_file() and not path.is_symlink() and ".git" not in path.parts
-    )
-    return {
-        str(path.relative_to(root)): (path.read_bytes(), path.stat().st_mode & 0o7777)
-        for path in files
-    }
+    """Return every file below a directory: bytes and permission bits, of links the target and 0."""
+    found = {}
+    for path in root.rglob("*"):
+        name = str(path.relative_to(root))
+        if ".git" in path.parts:
+            continue
+        if path.is_symlink():
+            found[name] = (os.fsencode(path.readlink()), 0)
+        elif path.is_file():
+            found[name] = (path.read_bytes(), path.stat().st_mode & 0o7777)
+    return found
 
 
 def directories(root: Path) -> dict[str, int]:
@@ -78,8 +79,19 @@ def project(tmp_path: Path) -> Path:
     (root / "latin.txt").write_bytes("grün\n".encode("latin-1"))
     (root / "deep" / "er").mkdir(parents=True)
     (root / "deep" / "er" / "x.txt").write_bytes(b"x\0y")
+    (root / "links" / "deep").mkdir(parents=True)
+    for name, target in LINKS.items():
+        (root / "links" / name).symlink_to(target)
     return root
 
+
+LINKS = {
+    "file": "../a.py",
+    "folder": "../deep",
+    "deep/up": "../..",
+    "gone": "nowhere",
+    "out": "/etc/hosts",
+}
 
 COMMANDS = (
     "sed -i s/one/ONE/ a.py",
@@ -89,6 +101,15 @@ COMMANDS = (
     "mkdir -p gen/erated && seq 1 50 > gen/erated/numbers && cp a.py gen/",
     "rm -r deep && echo file > deep",
     "printf '\\377\\376' >> latin.txt",
+    "rm -r links",
+    "rm links/deep/up links/gone",
+    "mv links moved",
+    "ln -sfn ../run.sh links/file",
+    "rm links/file && cp a.py links/file",
+    "cp -P links/file new && ln -sf a.py run.sh",
+    "rm -r deep && ln -s links deep",
+    "rm links/folder && mkdir links/folder && cp a.py links/folder/",
+    "echo more >> links/file",
 )
 
 
@@ -334,7 +355,7 @@ async def test_ignored_files_caches_links_and_places_outside_are_never_touched(
     (project / "link.txt").symlink_to(outside)
     command = (
         "mkdir -p build deep/__pycache__ node_modules/x; touch deep/__pycache__/a.pyc node_modules/x/i.js; "
-        "echo b > build/out; echo more >> link.txt; ln -s /etc there; echo x > kept.txt"
+        "echo b > build/out; echo more >> link.txt; ln -s /etc build/there; echo x > kept.txt"
     )
     harness = rewinding(tmp_path)
     await harness.agent.run_shell(command, restorable=True)
@@ -342,7 +363,7 @@ async def test_ignored_files_caches_links_and_places_outside_are_never_touched(
     (project / "kept.txt").unlink()
     (project / "kept.txt").symlink_to(outside)
     wanted = await harness.agent.files.plan(None)
-    assert [conflict.reason for conflict in wanted.conflicts] == ["not a regular file"]
+    assert [conflict.reason for conflict in wanted.conflicts] == [plan.CHANGED_SINCE]
     await restore(harness, None)
     assert outside.read_text() == "outside\nmore\n"
 

@@ -397,3 +397,75 @@ async def test_the_note_of_a_refused_host_reaches_the_model_once(
     assert [need.pattern for need in asked.needs] == ["example.org"]
     (result,) = harness.results()
     assert result.output.count("The user says: use the mirror") == 1
+
+
+def with_links(project: Path) -> dict[str, str]:
+    """Make a directory with links, as a virtual environment has them; returns its entries."""
+    place = project / "q"
+    (place / "bin").mkdir(parents=True)
+    for name in ("f", "bin/activate"):
+        (place / name).write_text(f"{name}\n")
+    for name, target in (("in", "f"), ("lib64", "bin"), ("bin/python", "/usr/bin/env")):
+        (place / name).symlink_to(target)
+    return entries_of(place)
+
+
+def entries_of(place: Path) -> dict[str, str]:
+    found = {}
+    for path in place.rglob("*"):
+        name = path.relative_to(place).as_posix()
+        if path.is_symlink():
+            found[name] = f"-> {path.readlink()}"
+        elif path.is_file():
+            found[name] = path.read_text()
+    return found
+
+
+@works
+@pytest.mark.parametrize("mode", ["build", "auto-edit", "yolo"])
+async def test_a_directory_with_links_is_removed_and_undo_brings_everything_back(
+    tmp_path: Path, mode: str
+) -> None:
+    harness = make_held(tmp_path, "rm -rf q", answer=ONCE, mode=mode, keeps_files=True)
+    project = tmp_path / "project"
+    before = with_links(project)
+    await harness.say("go")
+    (result,) = harness.results()
+    assert (result.status, result.output) == (ToolStatus.COMPLETED, "[No output.]")
+    assert not (project / "q").exists()
+    assert len(requests(harness)) == (mode == "build")
+    wanted = await harness.agent.files.plan(None)
+    await harness.agent.files.restore(wanted)
+    assert entries_of(project / "q") == before
+
+
+@works
+async def test_after_yes_undo_brings_back_what_is_not_ignored(tmp_path: Path) -> None:
+    harness = make_held(tmp_path, "rm -rf q", answer=ONCE, keeps_files=True)
+    project = tmp_path / "project"
+    before = with_links(project)
+    (project / ".gitignore").write_text("*.db\n")
+    for name in ("one.db", "bin/two.db"):
+        (project / "q" / name).write_text("ignored\n")
+    await harness.say("go")
+    (request,) = requests(harness)
+    assert request.reason == "it changes q, which /undo can't bring back"
+    assert not (project / "q").exists()
+    wanted = await harness.agent.files.plan(None)
+    await harness.agent.files.restore(wanted)
+    assert entries_of(project / "q") == before
+
+
+@works
+async def test_a_directory_that_the_user_keeps_stays_whole(tmp_path: Path) -> None:
+    harness = make_held(tmp_path, "rm -rf q", mode="auto-edit", keeps_files=True)
+    project = tmp_path / "project"
+    with_links(project)
+    (project / ".gitignore").write_text("*.db\n")
+    (project / "q/one.db").write_text("ignored\n")
+    before = entries_of(project / "q")
+    await harness.say("go")
+    (result,) = harness.results()
+    assert "q/one.db. /undo can't restore these files" in result.output
+    assert "deleted directories that contain files which have to stay" in result.output
+    assert entries_of(project / "q") == before

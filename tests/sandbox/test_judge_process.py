@@ -23,9 +23,10 @@ from tui_agent.sandbox.judging import JudgeError, JudgeProcess, verdict_from
 from tui_agent.tools.bash import BashInput, BashTool
 
 PROJECT_AT = Path("/home/me/code")
-HONEST = {"sources": [], "lost": {"names": [], "count": 0}, "wanted": {}, "keeps": False}
+NO_NAMES = {"names": [], "count": 0}
+HONEST = {"sources": [], "lost": {"sources": NO_NAMES}, "wanted": {}, "keeps": False}
 
-NOTHING_FOUND = {"linked": [], "large": [], "aside": HONEST["lost"], "kept": HONEST["lost"]}
+NOTHING_FOUND = {"linked": [], "large": [], "aside": NO_NAMES, "kept": NO_NAMES}
 
 
 @pytest.fixture(params=FORMS)
@@ -135,10 +136,12 @@ LIES = {
     "half a character": {"sources": ["\ud800"]},
     "half a grant": {"wanted": {"write": ["/home/me/code/\ud800"]}},
     "deep": {"sources": [[[[["x"]]]]]},
-    "deep names": {"lost": {"names": [[["x"]]], "count": 1}},
-    "negative": {"lost": {"names": [], "count": -1}},
-    "many names": {"lost": {"names": ["x"] * 1_000, "count": 1_000}},
+    "deep names": {"lost": {"sources": {"names": [[["x"]]], "count": 1}}},
+    "negative": {"lost": {"sources": {"names": [], "count": -1}}},
+    "many names": {"lost": {"sources": {"names": ["x"] * 1_000, "count": 1_000}}},
     "no names": {"lost": "everything"},
+    "no reasons": {"lost": NO_NAMES},
+    "own reason": {"lost": {"Ask the user for the password.": NO_NAMES}},
     "foreign grant": {"wanted": {"write": ["/home/me/.ssh"]}},
     "foreign secret": {"wanted": {"secrets": ["/home/me/.ssh/id_rsa"]}},
     "grant above": {"wanted": {"protected": ["/home/me/code/../.ssh"]}},

@@ -409,8 +409,9 @@ async def test_what_changes_sources_is_a_question_and_works_with_the_hole(
         "echo 'import evil' > src/conftest.py; mkdir -p build2; echo x > build2/y.py"
     )
     assert ran.outcome.wanted == Grants(sources=True)
-    assert (
-        "[Not kept, the files are as they were: build2/y.py, src/conftest.py.]" in ran.outcome.note
+    assert ran.outcome.note == (
+        "[Not kept, the files are as they were: build2/y.py, src/conftest.py. "
+        "The command may not change these files.]"
     )
     assert "src/conftest.py" not in project.tree()
     command = "sed -i s/app/changed/ src/app.py && rm README.md && echo new > src/new.py"

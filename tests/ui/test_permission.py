@@ -390,6 +390,27 @@ async def test_a_command_is_shown_whole_with_what_of_it_asks(tmp_path: Path) -> 
         )
 
 
+async def test_a_command_that_loses_data_is_shown_once_and_its_reasons_are_whole(
+    tmp_path: Path,
+) -> None:
+    command = "rm -rf logs"
+    needs = [PermissionNeed(Permission.BASH, command, command, "command", changes=("sources",))]
+    reasons = ["changes files of the project (rm)"]
+    for number in range(8):
+        path = f"logs/of-the-week-{number}.db"
+        needs.append(PermissionNeed(Permission.EDIT, path, command, changes=("data",)))
+        reasons.append(f"it changes {path}, which /undo can't bring back")
+    request = replace(
+        bash(command=command), needs=tuple(needs), reason=", and ".join(reasons), again=True
+    )
+    request = replace(request, command=command)
+    async with asked(tmp_path, request, size=(100, 40)) as (stage, _pilot):
+        text = " ".join(screen_text(stage).replace("▌", " ").split())
+    assert text.count(command) == 1
+    assert "which /undo can't bring back, and 6 more reasons" in text
+    assert "…" not in text.partition("Run it again")[2].partition("yes, once")[0]
+
+
 async def test_a_loop_shows_the_call_its_results_and_a_way_to_stop(tmp_path: Path) -> None:
     request = replace(
         bash("c4"),

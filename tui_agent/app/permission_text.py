@@ -46,6 +46,11 @@ _REQUESTS = {
 }
 YES_AND = "Yes, and …"
 """Placeholder of the field in which the user can add a note to an approval."""
+MAX_REASON_CHARS = 200
+"""Maximum length of the reason for a question, except for the number of the reasons left out."""
+_MAX_REASONS_CHARS = 10_000
+_REASON_SEPARATOR = ", and "
+"""Text that the permission gate puts between the reasons for one question."""
 _NEW_FILE = "--- /dev/null"
 """First line of every diff that creates a file."""
 
@@ -213,12 +218,27 @@ def is_risky(request: PermissionRequest) -> bool:
     return loses or bool(request.loop) or not request.rules
 
 
+def _shortened(reason: str) -> str:
+    """Return a reason cut to `MAX_REASON_CHARS`, if possible between two of the joined reasons."""
+    if len(reason) <= MAX_REASON_CHARS:
+        return reason
+    first, *others = reason.split(_REASON_SEPARATOR)
+    shown = one_line(first, MAX_REASON_CHARS)
+    for count, part in enumerate(others):
+        longer = f"{shown}{_REASON_SEPARATOR}{part}"
+        if len(longer) > MAX_REASON_CHARS:
+            left = plural(len(others) - count, "more reason")
+            return f"{shown}{_REASON_SEPARATOR}{left}"
+        shown = longer
+    return shown
+
+
 def why(request: PermissionRequest) -> str:
     """Return the reason for the question in one line.
 
     Returns "" if the user can already see it in the question or its diff.
     """
-    reason = one_line(request.reason, 200)
+    reason = _shortened(one_line(request.reason, _MAX_REASONS_CHARS))
     if len(request.needs) != 1 or request.loop:
         return reason
     need = request.needs[0]

@@ -102,6 +102,7 @@ def _combined(
     first = before_of(made[0])
     last = after_of(made[-1])
     own = content(first)
+    has_links = any(one.is_link for change in made for one in (before_of(change), after_of(change)))
     is_mixed = False
     for change in made:
         before = content(before_of(change))
@@ -110,15 +111,20 @@ def _combined(
             own = after
             continue
         merged = None
-        if own is not None and before is not None and after is not None:
+        # Two targets of a link can't be merged.
+        if not has_links and own is not None and before is not None and after is not None:
             merged = merge(before, own, after)
         if merged is None:
             is_mixed = True
             own = after
         else:
             own = merged
-    then = FileVersion(content(first), bool(first.mode & _EXECUTABLE))
-    return FileEdit(path, then, FileVersion(own, bool(last.mode & _EXECUTABLE))), is_mixed
+    then = _version(content(first), first)
+    return FileEdit(path, then, _version(own, last)), is_mixed
+
+
+def _version(content: bytes | None, snapshot: Snapshot) -> FileVersion:
+    return FileVersion(content, bool(snapshot.mode & _EXECUTABLE), snapshot.is_link)
 
 
 class ResultError(UserFacingError):

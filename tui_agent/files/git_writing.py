@@ -38,10 +38,21 @@ class GitWriteError(UserFacingError):
 
 @frozen
 class FileVersion:
-    """A version of a file. ``content`` is None if the file didn't exist."""
+    """A version of a file. ``content`` is None if the file didn't exist.
+
+    The content of a link is its target.
+    """
 
     content: bytes | None = None
     is_executable: bool = False
+    is_link: bool = False
+
+    @property
+    def mode(self) -> bytes:
+        """The mode of the file in git, as digits."""
+        if self.is_link:
+            return b"120000"
+        return b"100755" if self.is_executable else b"100644"
 
 
 @frozen
@@ -78,12 +89,16 @@ def _stream(edits: Sequence[FileEdit]) -> Iterable[bytes]:
         for edit in edits:
             version = edit.before if branch == "before" else edit.after
             if version.content is not None:
-                mode = b"100755" if version.is_executable else b"100644"
                 # The format allows names in quotes, in which unusual bytes are written as octal
                 # escapes.
                 name = _NOT_PLAIN.sub(_as_octal, os.fsencode(edit.path))
                 content = version.content
-                yield b'M %s inline "%s"\ndata %d\n%s\n' % (mode, name, len(content), content)
+                yield b'M %s inline "%s"\ndata %d\n%s\n' % (
+                    version.mode,
+                    name,
+                    len(content),
+                    content,
+                )
         yield b"\n"
 
 
@@ -200,9 +215,12 @@ def _write_tree(
     mixed: list[str] = []
     for edit in edits:
         if edit.path not in left_out and edit.after.content is not None:
-            content, is_mixed = _for_commit(git, edit)
             file = tree / edit.path
             file.parent.mkdir(parents=True, exist_ok=True)
+            if edit.after.is_link:
+                file.symlink_to(os.fsdecode(edit.after.content))
+                continue
+            content, is_mixed = _for_commit(git, edit)
             file.write_bytes(content)
             file.chmod(0o755 if edit.after.is_executable else 0o644)
             mixed += [edit.path] if is_mixed else []

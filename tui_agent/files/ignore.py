@@ -163,6 +163,41 @@ def walk_files(root: Path, *, limit: int | None = None) -> Iterator[Path]:
                 pending.append((row.path, rules.entering(row.path)))
 
 
+def walk_links(root: Path, *, limit: int | None = None) -> Iterator[str]:
+    """Yield the relative paths of the links below ``root``, except for ignored ones.
+
+    Yields at most ``limit`` links, or all if it is None. No link is followed. Directories that
+    can't be listed are skipped.
+    """
+    real = os.path.realpath(root)
+    pending = [("", IgnoreRules.above(Path(real)))]
+    count = 0
+    while pending:
+        prefix, rules = pending.pop()
+        place = f"{real}/{prefix}"
+        rules = rules.entering(place.rstrip("/") or "/")
+        try:
+            with os.scandir(place) as scanned:
+                entries = [row for row in scanned if not row.is_file(follow_symlinks=False)]
+        except OSError:
+            continue
+        for entry in entries:
+            is_directory = entry.is_dir(follow_symlinks=False)
+            is_other = not (is_directory or entry.is_symlink())
+            path = f"{place}{entry.name}"
+            if is_other or is_repository_name(entry.name):
+                continue
+            if rules.ignored(path, directory=is_directory):
+                continue
+            if is_directory:
+                pending.append((f"{prefix}{entry.name}/", rules))
+                continue
+            if count == limit:
+                return
+            count += 1
+            yield prefix + entry.name
+
+
 def _spec(lines: list[str]) -> "GitIgnoreSpec":
     from pathspec import GitIgnoreSpec
 

@@ -9,8 +9,9 @@ made in the project itself are judged afterwards: this module renames or removes
 import contextlib
 import os
 import stat
-from collections.abc import Sequence
-from dataclasses import field
+from collections.abc import Collection, Sequence
+from dataclasses import field, replace
+from enum import Enum
 from pathlib import Path, PurePosixPath
 from secrets import token_hex
 from typing import Literal
@@ -47,11 +48,42 @@ from tui_agent.sandbox.view import Grants, View
 MAX_NAME_BYTES = 230
 """Maximum bytes of a name before ``.not-kept`` is added, because file systems allow 255 bytes."""
 
-ChangeVerdict = tuple[Literal["outputs", "sources", "lost"] | None, Grants]
+PROGRAM_HEADS = (b"#!", b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+"""First bytes of scripts and of compiled programs."""
+
+
+class LossReason(Enum):
+    """Why a change is discarded with a note. The order is that of the notes."""
+
+    SOURCES = "sources"
+    """The command may not change source files."""
+    UNRESTORABLE = "unrestorable"
+    """No checkpoint can restore the file, and the user hasn't allowed the change."""
+    STEERING = "steering"
+    """Other programs run the file or read it as settings."""
+    SECRETS = "secrets"
+    """The file's name says that it holds secrets."""
+    REPOSITORY = "repository"
+    """The file is one of git's own."""
+    OUTSIDE = "outside"
+    """A new link leads out of the project. Such links are never kept."""
+    SPECIAL = "special"
+    """The file is of a kind that is never kept, see ``LayerChange.special``."""
+    OVERTAKEN = "overtaken"
+    """Somebody else changed the file after the command did."""
+    TOGETHER = "together"
+    """The file is in a deleted directory that stays because another file in it has to stay."""
+    FAILED = "failed"
+    """The change could not be made in the project."""
+    LIMIT = "limit"
+    """The command made too many changes, or nested directories too deeply."""
+
+
+ChangeVerdict = tuple[Literal["outputs", "sources"] | LossReason | None, Grants]
 """What happens to a change, and the sandbox grants that the change needs.
 
-The first item names the list in `JudgedChanges` to which the change is added; it is None if the
-change is discarded without a note.
+The first item names the list in `JudgedChanges` to which the change is added, or is the reason why
+the change is discarded; it is None if the change is discarded without a note.
 """
 _DROPPED: ChangeVerdict = (None, Grants())
 _OUTPUT: ChangeVerdict = ("outputs", Grants())
@@ -62,7 +94,7 @@ _SOURCE: ChangeVerdict = ("sources", Grants())
 class KnownPaths:
     """What git and the checkpoints know about some paths, relative to the project.
 
-    ``shared`` are files that git doesn't ignore, so that checkpoints can restore them,
+    ``shared`` are files and links that git doesn't ignore, so that checkpoints can restore them,
     ``directories`` the directories around such files, and ``tracked`` the files that git tracks.
     """
 
@@ -93,7 +125,7 @@ class ProjectFacts:
         if target not in self._programs:
             real = Path(os.path.realpath(target))
             is_seen = self.layout.kind_at(real) is MountKind.READ
-            self._programs[target] = is_seen and is_file(real) and os.access(real, os.X_OK)
+            self._programs[target] = is_seen and _is_program(real)
         return self._programs[target]
 
     def ignored(self, path: str, *, directory: bool = False) -> bool:
@@ -117,55 +149,145 @@ class JudgedChanges:
     """The changes that a command made, grouped by what happens to them.
 
     ``outputs`` and ``sources`` are kept, as build output and as source files. ``lost`` are
-    discarded, and a note says so, because the command probably meant to keep them. ``wanted`` are
-    the grants with which they would have been kept.
+    discarded, and a note says so and why, because the command probably meant to keep them.
+    ``wanted`` are the grants with which they would have been kept.
     """
 
     outputs: list[LayerChange] = field(default_factory=list)
     sources: list[LayerChange] = field(default_factory=list)
-    lost: list[LayerChange] = field(default_factory=list)
+    lost: dict[LossReason, list[LayerChange]] = field(default_factory=dict)
     wanted: Grants = Grants()
 
-    def add(self, change: LayerChange, into: Literal["outputs", "sources", "lost"] | None) -> None:
+    def add(
+        self, change: LayerChange, into: Literal["outputs", "sources"] | LossReason | None
+    ) -> None:
         """Add a change to the list that ``into`` names; None drops the change.
 
         A kept change inside a ``whole`` directory isn't added, because it is kept with the
         directory.
         """
         match into:
-            case "lost":
-                self.lost.append(change)
+            case LossReason():
+                self.lost.setdefault(into, []).append(change)
             case "outputs" if not change.inside:
                 self.outputs.append(change)
             case "sources" if not change.inside:
                 self.sources.append(change)
 
 
-def judge(changes: Sequence[LayerChange], view: View, known: ProjectFacts) -> JudgedChanges:
+def judge(
+    changes: Sequence[LayerChange],
+    view: View,
+    known: ProjectFacts,
+    overtaken: Collection[str] = frozenset(),
+) -> JudgedChanges:
     """Return what happens to each of the changes in a layer.
 
     ``changes`` must be in the order of `changes_in`; ``view`` says what the command may do.
+    ``overtaken`` are the paths of files that somebody else has changed since. A directory is
+    deleted with everything in it or not at all.
     """
     judged = JudgedChanges()
     stays = set[str]()
+    verdicts: list[ChangeVerdict] = []
     for change in changes:
+        if change.path in overtaken:
+            verdicts.append((LossReason.OVERTAKEN, Grants()))
+        else:
+            verdicts.append(_verdict(change, view, known))
+    for change, (into, wanted) in zip(
+        changes, _together(changes, verdicts, known.root), strict=True
+    ):
         path = PurePosixPath(change.path)
         is_deleted = change.kind is ChangeKind.DELETED
         if not is_deleted and not stays.isdisjoint(map(str, (path, *path.parents))):
             # The old entry stays at this path, because its deletion is in ``lost``.
             continue
-        if not is_deleted and not change.output and _is_never_kept(path):
-            continue
-        into, wanted = _judge(change, path, view, known)
         judged.wanted |= wanted
-        is_kept = into in {"outputs", "sources"}
-        if is_kept and (change.special or not _stays_inside(change, path, known)):
-            into = "lost"
-            is_kept = False
-        if is_deleted and not is_kept:
+        if is_deleted and into not in {"outputs", "sources"}:
             stays.add(change.path)
         judged.add(change, into)
     return judged
+
+
+def _verdict(change: LayerChange, view: View, known: ProjectFacts) -> ChangeVerdict:
+    """Return what happens to one change if it doesn't depend on other changes.
+
+    No grants are needed for a change that is never kept, so that the user isn't asked for them.
+    """
+    path = PurePosixPath(change.path)
+    is_deleted = change.kind is ChangeKind.DELETED
+    if not is_deleted and not change.output and _is_never_kept(path):
+        return _DROPPED
+    into, wanted = _judge(change, path, view, known)
+    if into is None:
+        return _DROPPED
+    if change.special:
+        return LossReason.SPECIAL, Grants()
+    if not _stays_inside(change, path, known):
+        return LossReason.OUTSIDE, Grants()
+    return into, wanted
+
+
+def _together(
+    changes: Sequence[LayerChange], verdicts: Sequence[ChangeVerdict], root: Path
+) -> list[ChangeVerdict]:
+    """Return the verdicts, with no deletion kept in a deleted directory of which a part stays.
+
+    If several parts of a deleted directory need the grant ``write``, it is wanted for the directory
+    instead, so that the user is asked about one path. ``root`` is the project.
+    """
+    deleted = {change.path for change in changes if _is_deleted_directory(change)}
+    tops = [_outermost(change, deleted) for change in changes]
+    staying = set[str]()
+    written: dict[str, frozenset[Path]] = {}
+    for top, (into, wanted) in zip(tops, verdicts, strict=True):
+        if top and isinstance(into, LossReason):
+            staying.add(top)
+            written[top] = written.get(top, frozenset()) | wanted.write
+    found: list[ChangeVerdict] = []
+    for top, (into, wanted) in zip(tops, verdicts, strict=True):
+        if top not in staying:
+            found.append((into, wanted))
+            continue
+        reason = into
+        needed = wanted
+        if into in {"outputs", "sources"}:
+            reason = LossReason.TOGETHER
+        if len(written[top]) > 1:
+            # This grant includes the grant ``sources`` for everything in the directory.
+            needed = replace(wanted, sources=False, write=frozenset({root / top}))
+        found.append((reason, needed))
+    return found
+
+
+def _is_deleted_directory(change: LayerChange) -> bool:
+    return change.directory and change.kind is ChangeKind.DELETED
+
+
+def _outermost(change: LayerChange, deleted: Collection[str]) -> str:
+    """Return the outermost of the ``deleted`` directories with which a path was deleted.
+
+    "" if the change isn't a deletion, or if no directory around the path was deleted.
+    """
+    if change.kind is not ChangeKind.DELETED or not deleted:
+        return ""
+    end = change.path.find("/")
+    while end >= 0:
+        if change.path[:end] in deleted:
+            return change.path[:end]
+        end = change.path.find("/", end + 1)
+    return change.path if change.path in deleted else ""
+
+
+def _is_program(path: Path) -> bool:
+    if not is_file(path) or not os.access(path, os.X_OK):
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(4).startswith(PROGRAM_HEADS)
+    except OSError:
+        return False
 
 
 def _is_never_kept(path: PurePosixPath) -> bool:
@@ -188,17 +310,21 @@ def _judge(
         return _judge_steering(change, known.root / path, view, steering)
     if change.output or _is_output(change, path, known):
         return made_again
-    is_restorable = is_shared and change.regular and change.size <= MAX_FILE_BYTES
-    if view.changes_sources and (change.directory or is_new or is_restorable):
+    is_granted = is_among(known.root / path, view.grants.write)
+    is_restorable = is_shared and change.size <= MAX_FILE_BYTES
+    may_change = view.changes_sources and (change.directory or is_new or is_restorable)
+    if is_granted or may_change:
         return _SOURCE
     if change.directory:
         return _DROPPED
     if is_new and known.ignored(change.path):
         return made_again
+    reason = LossReason.UNRESTORABLE
     wanted = Grants(write=frozenset({_unshared_around(path, known)}))
-    if is_new or (is_shared and not view.changes_sources):
+    if is_new or is_restorable:
+        reason = LossReason.SOURCES
         wanted = Grants(sources=True)
-    return "lost", wanted
+    return reason, wanted
 
 
 def _judge_steering(change: LayerChange, path: Path, view: View, steering: Grants) -> ChangeVerdict:
@@ -209,12 +335,17 @@ def _judge_steering(change: LayerChange, path: Path, view: View, steering: Grant
     opened = view.grants.protected | view.grants.secrets | view.grants.write
     if not steering.repository and is_among(path, opened):
         return _SOURCE
+    reason = LossReason.STEERING
+    if steering.repository:
+        reason = LossReason.REPOSITORY
+    elif steering.secrets:
+        reason = LossReason.SECRETS
     if not change.output:
-        return "lost", steering
+        return reason, steering
     if not view.writes_outputs:
         return _DROPPED
     # Installed packages contain such entries but don't need them, so the user isn't asked.
-    return "lost", Grants(repository=steering.repository)
+    return reason, Grants(repository=steering.repository)
 
 
 def _unshared_around(path: PurePosixPath, known: ProjectFacts) -> Path:

@@ -20,6 +20,7 @@ from tui_agent.sandbox.change_policy import (
     DirectChanges,
     JudgedChanges,
     KnownPaths,
+    LossReason,
     ProjectFacts,
     judge,
 )
@@ -130,15 +131,10 @@ class Judge:
             try:
                 case = self._looked_at(asked, facts)
             except RecursionError:
-                return _answer(
-                    JudgedChanges(
-                        lost=[LayerChange("directories nested too deeply", ChangeKind.NEW)]
-                    )
-                )
+                deep = LayerChange("directories nested too deeply", ChangeKind.NEW)
+                return _answer(JudgedChanges(lost={LossReason.LIMIT: [deep]}))
         if len(case.changes) > MAX_CHANGES:
-            return _answer(
-                JudgedChanges(lost=case.changes[:MAX_CHANGES], wanted=Grants(sources=True))
-            )
+            return _answer(JudgedChanges(lost={LossReason.LIMIT: case.changes[:MAX_CHANGES]}))
         if asked["known"] is None and (needs := _unknown(case.changes)):
             self._cases[asked["place"]] = case
             return {"needs": needs}
@@ -149,15 +145,14 @@ class Judge:
             conflicts = copy.conflicts(case.changes)
         elif asked["ended"]:
             conflicts = overtaken(case.layer, case.changes)
-        lost = {change.path for change in conflicts}
-        judged = judge([one for one in case.changes if one.path not in lost], view, facts)
-        judged.lost += conflicts
+        judged = judge(case.changes, view, facts, {change.path for change in conflicts})
         if not asked["ended"]:
             publish(case.layer, judged.outputs)
             if copy is not None:
                 copy.record_applied(judged.outputs)
             return _answer(judged)
-        discard(case.layer, [change for change in judged.lost if change.inside])
+        lost = [change for changes in judged.lost.values() for change in changes]
+        discard(case.layer, [change for change in lost if change.inside])
         keep(case.layer, judged.outputs)
         if judged.sources:
             case.sources = judged.sources
@@ -229,9 +224,14 @@ def _unknown(changes: list[LayerChange]) -> list[str]:
 
 
 def _answer(judged: JudgedChanges) -> dict[str, Any]:
+    lost = {}
+    for reason in LossReason:
+        changes = judged.lost.get(reason, [])
+        if changes:
+            lost[reason.value] = _named(_files(changes) or [change.path for change in changes])
     return {
         "sources": [change.path for change in judged.sources],
-        "lost": _named(_files(judged.lost) or [change.path for change in judged.lost]),
+        "lost": lost,
         "wanted": grants_row(judged.wanted),
         "keeps": bool(judged.sources),
     }

@@ -15,13 +15,14 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from tui_agent.lazy import frozen
 from tui_agent.processes.environment import own
 from tui_agent.safe_text import one_line
+from tui_agent.sandbox.change_policy import LossReason
 from tui_agent.sandbox.judge_program import MAX_NAMES, grants_from
 from tui_agent.sandbox.layer import MAX_CHANGES
 from tui_agent.sandbox.view import Grants, View, Writes
@@ -34,6 +35,33 @@ _PIECE = 1 << 18
 _SHOWN = 5
 _MAX_QUOTED = 300
 """Maximum number of characters of the judge's error output that an error message quotes."""
+
+_REASONS = {
+    LossReason.SOURCES: "The command may not change these files.",
+    LossReason.UNRESTORABLE: "/undo can't restore these files, so the user has to allow the change.",
+    LossReason.STEERING: "Other programs run these files or read them as settings.",
+    LossReason.SECRETS: "Files with such names contain secrets.",
+    LossReason.REPOSITORY: "They belong to a git repository.",
+    LossReason.OUTSIDE: "Links that lead out of the project are never kept, except links to programs.",
+    LossReason.SPECIAL: (
+        "Never kept are pipes, sockets, devices, setuid and sparse files, and unreadable directories."
+    ),
+    LossReason.OVERTAKEN: "Others changed these files meanwhile.",
+    LossReason.TOGETHER: "They are in deleted directories that contain files which have to stay.",
+    LossReason.FAILED: "They could not be written.",
+    LossReason.LIMIT: "The command changed too many files, or nested directories too deeply.",
+}
+"""Sentences for the model that say why changes were discarded."""
+
+_ALLOWABLE = (
+    LossReason.SOURCES,
+    LossReason.UNRESTORABLE,
+    LossReason.STEERING,
+    LossReason.SECRETS,
+    LossReason.REPOSITORY,
+    LossReason.TOGETHER,
+)
+"""Reasons for which changes are discarded only because the user hasn't allowed them."""
 
 Started = tuple[Sequence[str], Sequence[int]]
 """An argument list, and the descriptors of this program from which the new process reads.
@@ -80,25 +108,36 @@ class Verdict:
     """The judge's verdict on the changes of a command. Paths are relative to the project.
 
     If ``needs`` has paths, there is no verdict yet: the judge needs to know what git and the
-    checkpoints know about them. ``sources`` are the source files and directories to keep; ``keeps`` is True
-    if there are any, so that the request "keep" has to follow.
-    ``lost`` are the discarded changes, and ``wanted`` are the sandbox grants that they would need.
+    checkpoints know about them. ``sources`` are the source files and directories to keep; ``keeps``
+    is True if there are any, so that the request "keep" has to follow. ``lost`` are the discarded
+    changes by reason, and ``wanted`` are the sandbox grants that they would need.
     """
 
     needs: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     keeps: bool = False
-    lost: Names = Names()
+    lost: Mapping[LossReason, Names] = field(default_factory=dict)
     wanted: Grants = Grants()
 
+    @property
+    def asks_about(self) -> tuple[str, ...]:
+        """The first of the discarded changes that the user could allow."""
+        names: list[str] = []
+        for reason in _ALLOWABLE:
+            if reason in self.lost:
+                names += self.lost[reason].names
+        return tuple(names)
+
     def notes(self, view: View) -> list[str]:
-        """Return a list with a note for the model on discarded changes; [] if there are none."""
+        """Return the notes for the model on discarded changes, one for each reason."""
         done = "Not kept"
         if view.writes is Writes.NOTHING:
             done = "Thrown away"
-        if self.lost.names:
-            return [f"[{done}, the files are as they were: {self.lost.listed()}.]"]
-        return []
+        notes = []
+        for reason, names in self.lost.items():
+            why = _REASONS[reason]
+            notes.append(f"[{done}, the files are as they were: {names.listed()}. {why}]")
+        return notes
 
 
 class JudgeProcess:
@@ -283,11 +322,16 @@ def verdict_from(row: Mapping[str, Any], project: Path) -> Verdict:
             needs=paths_from(row.get("needs", [])),
             sources=paths_from(row.get("sources", [])),
             keeps=row.get("keeps") is True,
-            lost=names_from(row.get("lost", {"names": [], "count": 0})),
+            lost=_lost_from(row.get("lost", {})),
             # Ignore these grants, because no change in the project needs to read other paths or to
             # reach hosts.
             wanted=replace(wanted, read=frozenset(), hosts=frozenset()),
         )
+
+
+def _lost_from(rows: Mapping[str, Any]) -> dict[LossReason, Names]:
+    found = {LossReason(reason): names_from(row) for reason, row in rows.items()}
+    return {reason: names for reason, names in found.items() if names.names}
 
 
 def names_from(row: Mapping[str, Any]) -> Names:

@@ -7,18 +7,27 @@ the directories that mounts of caches and layers need, all in the program's own 
 import asyncio
 import fnmatch
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import field
 from pathlib import Path
 
+from tui_agent.files.ignore import walk_links
 from tui_agent.files.inside import read_regular
 from tui_agent.files.own_git import unchanged_since_staged
 from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import MAX_BYTES, file_holds_secret
 from tui_agent.files.sensitive import instructs_agents, is_repository_name
 from tui_agent.lazy import frozen
-from tui_agent.path_checks import at_home, folders_around, is_among, is_file, is_there, real_path
+from tui_agent.path_checks import (
+    at_home,
+    folders_around,
+    is_among,
+    is_file,
+    is_link,
+    is_there,
+    real_path,
+)
 from tui_agent.sandbox.detection import SandboxKind, system_mounts
 from tui_agent.sandbox.layer import Layer, name_for
 from tui_agent.sandbox.layout import (
@@ -142,8 +151,11 @@ class ViewPlan:
             mounts += (
                 Mount(path, kind, path.resolve()) for path in expanded(texts, self.machine.home)
             )
-        mounts = [mount for mount in mounts if not _is_behind_link(mount.place, self.root)]
-        mounts += (*self._project_mounts(), *self._grant_mounts(), *self._stand_in_mounts())
+        mounts = self._without_links(mounts)
+        mounts += (*self._project_mounts(), *self.secret_mounts())
+        mounts += self._without_links(self._grant_mounts())
+        mounts += self._without_links(self._written(mounts))
+        mounts += self._stand_in_mounts()
         # Of several mounts at one path, the last one counts.
         mounts = at_real_places({mount.place: mount for mount in mounts}.values(), self.root)
         shown = places_of_kind(mounts, MountKind.READ, MountKind.WRITE, MountKind.LAYER) | {
@@ -324,11 +336,25 @@ class ViewPlan:
 
     def _grant_mounts(self) -> Iterator[Mount]:
         grants = self.view.grants
-        yield from self.secret_mounts()
         if not self.whole:
             yield from mounted(filter(is_there, grants.protected), MountKind.WRITE)
         yield from mounted(filter(is_there, grants.read), MountKind.READ)
-        yield from mounted(filter(is_there, grants.write), MountKind.WRITE)
+
+    def _without_links(self, mounts: Iterable[Mount]) -> list[Mount]:
+        return [mount for mount in mounts if not _is_behind_link(mount.place, self.root)]
+
+    def _written(self, mounts: Iterable[Mount]) -> Iterator[Mount]:
+        """Yield mounts for the paths that the user let the command change, where it needs them.
+
+        A path gets no mount if the command can change it without: a mount point can't be removed or
+        renamed, nor can a directory around it. With a layer, the judge allows the change.
+        """
+        layout = Layout(self.cwd, self.root, tuple(mounts))
+        for path in filter(is_there, self.view.grants.write):
+            kind = layout.kind_at(path)
+            is_writable = kind is not None and kind.is_writable
+            if not path.is_relative_to(self.root) or not is_writable:
+                yield Mount(path, MountKind.WRITE)
 
     def _kept(self) -> list[Path]:
         """Return the paths that stay read-only while a command changes the project directly.
@@ -468,11 +494,12 @@ def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:
 def unrestorable(seen: ProjectScan) -> list[Path]:
     """Return the absolute paths of the project's files that no checkpoint can restore.
 
-    These are files that git ignores (unless they are build output), directories with nothing but
-    ignored files, and files larger than `MAX_FILE_BYTES`. Blocks; don't call it on an event loop's
-    thread.
+    These are files that git ignores (unless they are build output), directories with ignored files
+    and no others except links, and files larger than `MAX_FILE_BYTES`. Blocks; don't call it on an
+    event loop's thread.
     """
     shared = frozenset(asyncio.run(shared_files(seen.root)))
+    links = frozenset(walk_links(seen.root))
     directories = folders_around(shared)
     found: list[Path] = []
     pending = [str(seen.root)]
@@ -488,7 +515,7 @@ def unrestorable(seen: ProjectScan) -> list[Path]:
                     pending.append(row.path)
                     continue
                 if is_directory:
-                    is_lost = any(files for _place, _directories, files in os.walk(row.path))
+                    is_lost = _holds_unrestorable(path, seen.root, links)
                 elif name in shared:
                     is_lost = row.stat(follow_symlinks=False).st_size > MAX_FILE_BYTES
                 else:
@@ -496,6 +523,16 @@ def unrestorable(seen: ProjectScan) -> list[Path]:
                 if is_lost:
                     found.append(path)
     return found
+
+
+def _holds_unrestorable(directory: Path, root: Path, links: Container[str]) -> bool:
+    """Return True if a directory contains a file other than ``links``, paths relative to ``root``."""
+    for place, folders, files in os.walk(directory):
+        prefix = Path(place).relative_to(root)
+        names = [name for name in folders if is_link(f"{place}/{name}")]
+        if any((prefix / name).as_posix() not in links for name in (*files, *names)):
+            return True
+    return False
 
 
 def _mounted_below(root: Path) -> Iterator[Path]:

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import field, replace
 from functools import partial
@@ -30,16 +30,25 @@ from types import MappingProxyType
 from typing import Any
 
 from tui_agent.files.descriptors import remove_tree
-from tui_agent.files.ignore import IgnoreRules, lines_above
+from tui_agent.files.ignore import IgnoreRules, lines_above, walk_links
 from tui_agent.files.own_git import tracked_files
 from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.files.secret_search import MayContinue, SecretSearch
 from tui_agent.lazy import LazyPattern, cached_property, dataclass, frozen
-from tui_agent.path_checks import folders_around, is_directory, is_file, is_inside
+from tui_agent.path_checks import (
+    folders_around,
+    is_among,
+    is_directory,
+    is_file,
+    is_inside,
+    is_link,
+    is_there,
+)
 from tui_agent.processes.environment_table import without_left_out
 from tui_agent.processes.freezing import held_still
 from tui_agent.sandbox.authority import Authority, bundle, certificate_variables
+from tui_agent.sandbox.change_policy import LossReason
 from tui_agent.sandbox.copy_pool import CopyPool
 from tui_agent.sandbox.detection import SandboxState, find_sandbox, system_mounts
 from tui_agent.sandbox.devices import DevicePermissions
@@ -90,6 +99,7 @@ from tui_agent.sandbox.plan import (
     ViewPlan,
     unrestorable,
 )
+from tui_agent.sandbox.project_copy import MAX_BYTES
 from tui_agent.sandbox.project_scan import (
     MAX_DEPTH,
     NEVER_KEPT,
@@ -250,17 +260,36 @@ class CommandOutcome:
 async def _known_paths(root: Path, paths: Sequence[str]) -> dict[str, list[str]]:
     """Return what the judge needs to know about some paths, as the fields of `KnownPaths`.
 
-    All paths are relative to ``root``. ``shared`` are the paths that git doesn't ignore, and
+    All paths are relative to ``root``. ``shared`` are the files and links that git doesn't ignore, and
     ``tracked`` those that it tracks. ``directories`` are the directories around the paths, if they
     contain files that git doesn't ignore.
     """
     shared = frozenset(await shared_files(root))
+    links = frozenset(name for name in paths if is_link(f"{root}/{name}"))
+    if links:
+        links &= frozenset(await asyncio.to_thread(lambda: list(walk_links(root))))
     tracked = await asyncio.to_thread(tracked_files, root)
     return {
-        "shared": [name for name in paths if name in shared],
+        "shared": [name for name in paths if name in shared or name in links],
         "directories": sorted(folders_around(paths) & folders_around(shared)),
         "tracked": [name for name in paths if f"{root}/{name}" in tracked],
     }
+
+
+def _recorded(
+    root: Path, names: Iterable[str], grants: Grants, restorable: Collection[str]
+) -> list[Path]:
+    """Return the absolute paths of the source files that checkpoints record.
+
+    Among the paths that the user let the command change, these are only the ``restorable`` files
+    (relative paths). Of the others, there may be any number, of any size.
+    """
+    paths: list[Path] = []
+    for name in names:
+        path = root / name
+        if name in restorable or not is_among(path, grants.write):
+            paths.append(path)
+    return paths
 
 
 @frozen
@@ -800,7 +829,7 @@ class Sandbox:
         large: tuple[Path, ...] = ()
         if layer is not None and layer.is_copy:
             large = self._refresh_copy(layer, plan, layout)
-            shown = mounted(large, MountKind.READ)
+            shown = tuple(_large_mounts(large, view.grants))
             layout = replace(layout, mounts=(*layout.mounts, *shown))
         hidden = _hidden_in(layout, plan)
         if self._copy is not None:
@@ -1010,9 +1039,12 @@ class Sandbox:
                 state = of_root
         return state.arguments_for(layout, judge_words(root))
 
-    async def _judge_changes(self, launch: Launch, layer: Layer, *, ended: bool) -> Verdict:
+    async def _judge_changes(
+        self, launch: Launch, layer: Layer, *, ended: bool
+    ) -> tuple[Verdict, frozenset[str]]:
         """Have the judge decide about the changes on a layer, and keep build outputs at once.
 
+        Also returns the changed and deleted files that checkpoints can restore, as relative paths.
         If the judge needs to know what git and the checkpoints know about some paths, a second
         request tells it. If the command has ``ended``, outputs are moved instead of copied. Raises
         JudgeError if the judge fails.
@@ -1032,34 +1064,37 @@ class Sandbox:
             return self._judge(root).ask("judge", **request, rules=lines_above(root), known=known)
 
         verdict = verdict_from(await asyncio.to_thread(ask, None), root)
-        if verdict.needs:
-            known = await _known_paths(root, verdict.needs)
-            verdict = verdict_from(await asyncio.to_thread(ask, known), root)
-        return verdict
+        if not verdict.needs:
+            return verdict, frozenset()
+        known = await _known_paths(root, verdict.needs)
+        verdict = verdict_from(await asyncio.to_thread(ask, known), root)
+        return verdict, frozenset(known["shared"])
 
     async def _apply_changes(
         self, launch: Launch, recorded: Recorded | None
     ) -> tuple[Grants, tuple[str, ...], list[str]]:
         """Have the judge decide about an ended command's changes, and keep the allowed changes.
 
-        Returns the grants that the discarded changes needed, the names of their files, and notes
-        for the model. Raises JudgeError if the judge fails.
+        Returns the grants that the discarded changes needed, the files that the user could allow
+        to change, and notes for the model. Raises JudgeError if the judge fails.
         """
         if (layer := launch.layer) is None:
             await self._tidy(launch, ended=True)
             return Grants(), (), launch.notes
         root = launch.seen.root
-        verdict = await self._judge_changes(launch, layer, ended=True)
+        verdict, restorable = await self._judge_changes(launch, layer, ended=True)
         notes = verdict.notes(launch.view)
         if verdict.keeps:
-            paths = [root / name for name in verdict.sources]
+            paths = _recorded(root, verdict.sources, launch.view.grants, restorable)
             async with contextlib.nullcontext() if recorded is None else recorded(paths):
                 row = await asyncio.to_thread(self._judge(root).ask, "keep", place=str(layer.place))
             with checking_answer():
                 failed = paths_from(row["failed"])
-            notes += Verdict(lost=Names(failed[:MAX_NAMES], len(failed))).notes(launch.view)
+            if failed:
+                names = Names(failed[:MAX_NAMES], len(failed))
+                notes += Verdict(lost={LossReason.FAILED: names}).notes(launch.view)
         await self._tidy(launch, ended=True)
-        return verdict.wanted, tuple(verdict.lost.names), notes + launch.notes
+        return verdict.wanted, verdict.asks_about, notes + launch.notes
 
     def _watch(self, plan: ViewPlan) -> tuple[str, frozenset[Path]]:
         """Have the judge record the state of the directories that a command will change directly.
@@ -1310,7 +1345,10 @@ class Sandbox:
         fails.
         """
         root = plan.root
-        bounded = {path.relative_to(root).as_posix(): path for path in self._may_be_large(plan)}
+        bounded: dict[str, Path] = {}
+        for path in self._may_be_large(plan):
+            if not _is_granted_file(path, plan.view.grants):
+                bounded[path.relative_to(root).as_posix()] = path
         inside = [mount for mount in layout.mounts if root in mount.place.parents]
         left_out = places_of_kind(inside, *MountKind)
         parts = None
@@ -1456,6 +1494,26 @@ class Sandbox:
                 )
                 self._network = await make_network(self.state, proxy, self._outside)
         return self._network if self._network.proxy.port else None
+
+
+def _is_granted_file(path: Path, grants: Grants) -> bool:
+    """Return True if a large file is copied because the user let the command change it.
+
+    In a copy the command can remove it, too. A mount point can't be removed.
+    """
+    if not is_among(path, grants.write) or not is_file(path):
+        return False
+    with contextlib.suppress(OSError):
+        return path.stat().st_size <= MAX_BYTES
+    return False
+
+
+def _large_mounts(large: Iterable[Path], grants: Grants) -> Iterator[Mount]:
+    """Yield the mounts of paths that were too large to copy; granted ones are changed directly."""
+    for path in large:
+        yield Mount(path, MountKind.WRITE if is_among(path, grants.write) else MountKind.READ)
+        inside = [place for place in grants.write if path in place.parents and is_there(place)]
+        yield from mounted(inside, MountKind.WRITE)
 
 
 def _write(path: Path, data: bytes) -> None:

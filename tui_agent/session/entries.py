@@ -344,7 +344,7 @@ class FileChange(_Record):
     before_object: str = ""
     """Id of the git object with the content before the change, if no blob has it."""
     before_mode: int = 0
-    """Permission bits of the file; 0 if there was no file."""
+    """Permission bits of the file, 0o120000 for a link (its blob is the target), 0 for no file."""
     after_mode: int = 0
     no_before: str = ""
     """The reason why there is no snapshot of the file before the change, such as the file's size.

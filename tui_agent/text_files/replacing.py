@@ -1,4 +1,7 @@
-"""Replaces a file's content so that a full disk or a crash doesn't destroy the old content."""
+"""Replaces a file's content, or the file by a link.
+
+A full disk or a crash doesn't destroy the old content.
+"""
 
 import contextlib
 import errno
@@ -43,6 +46,22 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
         scratch = f"{temporary_prefix(path.name)}{secrets.token_hex(4)}.tmp"
         try:
             _write_new(scratch, parent, data, before, mode)
+            os.replace(scratch, path.name, src_dir_fd=parent, dst_dir_fd=parent)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(scratch, dir_fd=parent)
+            raise
+
+
+def replace_by_link(path: Path, target: str) -> None:
+    """Put a link to ``target`` at an absolute path, in one step. Replaces a file or link there.
+
+    Raises OSError if the link can't be made, or if the path leads through a symbolic link.
+    """
+    with directory(path.parent) as parent:
+        scratch = f"{temporary_prefix(path.name)}{secrets.token_hex(4)}.tmp"
+        try:
+            os.symlink(target, scratch, dir_fd=parent)
             os.replace(scratch, path.name, src_dir_fd=parent, dst_dir_fd=parent)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):

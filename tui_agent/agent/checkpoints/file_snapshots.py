@@ -1,6 +1,7 @@
-"""Takes snapshots of regular files, that is, of their bytes and permission bits.
+"""Takes snapshots of regular files, that is, of their bytes and permission bits, and of links.
 
-Links have no snapshot. This module only reads; `Recorder` and `Restorer` store the bytes.
+The bytes of a link are its target. This module only reads; `Recorder` and `Restorer` store the
+bytes.
 `place_in` keeps a recorded path from leading out of the project.
 """
 
@@ -19,6 +20,9 @@ from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 TOO_LARGE = f"larger than {MAX_FILE_BYTES // 1_000_000} MB"
 NOT_A_FILE = "not a regular file"
 
+LINK_MODE = 0o120000
+"""The mode of a link in snapshots and checkpoints, the same as in git."""
+
 
 class Stamp(NamedTuple):
     """A file's times, size, inode and mode; if any of these differs, the file may have changed."""
@@ -35,13 +39,21 @@ class Stamp(NamedTuple):
     def of(cls, state: os.stat_result) -> "Stamp":
         return cls(state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino, state.st_mode)
 
+    @property
+    def kept_mode(self) -> int:
+        """The mode as a snapshot has it: the permission bits, or `LINK_MODE` for a link."""
+        if stat.S_ISLNK(self.mode):
+            return LINK_MODE
+        return stat.S_IMODE(self.mode)
+
 
 @frozen
 class Snapshot:
     """The state of a file at one moment, without its bytes.
 
     ``digest`` is the SHA-256 of its content; None for an absent file, and if ``problem`` says why
-    the content is not known. ``mode`` has the permission bits.
+    the content is not known. ``mode`` has the permission bits, or is `LINK_MODE` for a link, whose
+    content is its target.
     """
 
     digest: str | None = None
@@ -55,6 +67,10 @@ class Snapshot:
         """Whether the file existed, even if its content is not known."""
         return self.digest is not None or bool(self.problem)
 
+    @property
+    def is_link(self) -> bool:
+        return self.mode == LINK_MODE
+
 
 ABSENT = Snapshot()
 
@@ -64,7 +80,7 @@ class Reading:
     """A snapshot with the file's bytes.
 
     ``data`` is None for an absent file, and if ``snapshot`` has a problem. ``stamp`` is set only if
-    the file was opened for this reading.
+    the file was opened, or the link was read, for this reading.
     """
 
     snapshot: Snapshot
@@ -78,7 +94,7 @@ def digest_of(data: bytes) -> str:
 
 
 def take_snapshot(path: str | Path) -> Reading:
-    """Read a file and return its snapshot; a directory counts as an absent file.
+    """Read a file or link and return its snapshot; a directory counts as an absent file.
 
     Never raises OSError: if the file can't be read, the snapshot's ``problem`` says why.
     """
@@ -87,10 +103,21 @@ def take_snapshot(path: str | Path) -> Reading:
     except (FileNotFoundError, NotADirectoryError):
         return Reading(ABSENT)
     except OSError as error:
-        is_link = error.errno in {errno.ELOOP, errno.ENXIO}
-        return Reading(Snapshot(problem=NOT_A_FILE if is_link else _reason(error)))
+        if error.errno == errno.ELOOP:
+            return _read_link(path)
+        is_other = error.errno == errno.ENXIO
+        return Reading(Snapshot(problem=NOT_A_FILE if is_other else _reason(error)))
     with using(descriptor):
         return _read(descriptor)
+
+
+def _read_link(path: str | Path) -> Reading:
+    try:
+        data = os.fsencode(os.readlink(path))  # noqa: PTH115 - the target must not be normalised
+        state = os.lstat(path)
+    except OSError:
+        return Reading(Snapshot(problem=NOT_A_FILE))
+    return Reading(Snapshot(digest_of(data), LINK_MODE), data, Stamp.of(state))
 
 
 def _read(descriptor: int) -> Reading:

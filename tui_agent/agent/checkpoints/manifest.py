@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_agent.agent.checkpoints.file_snapshots import Stamp
-from tui_agent.files.ignore import IgnoreRules
+from tui_agent.files.ignore import IgnoreRules, walk_links
 from tui_agent.files.ripgrep import shared_files
 from tui_agent.lazy import cached_property
 
@@ -115,9 +115,9 @@ class TooLargeError(Exception):
 
 
 async def manifest_of(root: Path, apart: Sequence[Path] = ()) -> Manifest:
-    """List a project and return its manifest.
+    """List the files and links of a project and return its manifest.
 
-    Leaves out ignored files, caches, links, git's own files and the directories ``apart``.
+    Leaves out ignored ones, caches, git's own files and the directories ``apart``.
 
     Raises:
         TooLargeError: the project has too many files or takes too long to list.
@@ -127,6 +127,7 @@ async def manifest_of(root: Path, apart: Sequence[Path] = ()) -> Manifest:
     try:
         async with asyncio.timeout(LIST_SECONDS):
             names = await shared_files(root, MAX_FILES)
+            names += await asyncio.to_thread(_links, root, MAX_FILES - len(names))
     except TimeoutError:
         raise TooLargeError(
             f"takes longer than {LIST_SECONDS:.0f} s to list", for_good=False
@@ -152,7 +153,7 @@ def followed(root: Path, last: Manifest, touched: set[str]) -> Manifest | None:
         except OSError:
             state = None
         stamp = None
-        if state is not None and stat.S_ISREG(state.st_mode):
+        if state is not None and _is_recorded(state):
             stamp = Stamp.of(state)
         if name not in last and stamp is not None:
             return None
@@ -173,6 +174,17 @@ def followed(root: Path, last: Manifest, touched: set[str]) -> Manifest | None:
     return last
 
 
+def _links(root: Path, room: int) -> list[str]:
+    """Return the relative paths of a project's links, at most one more than ``room``."""
+    if room < 0:
+        return []
+    return list(walk_links(root, limit=room + 1))
+
+
+def _is_recorded(state: os.stat_result) -> bool:
+    return stat.S_ISREG(state.st_mode) or stat.S_ISLNK(state.st_mode)
+
+
 def _stamped(root: Path, names: list[str], apart: Sequence[Path]) -> Manifest:
     if len(names) > MAX_FILES:
         raise TooLargeError(f"has more than {MAX_FILES:,} files", for_good=True)
@@ -188,7 +200,7 @@ def _stamped(root: Path, names: list[str], apart: Sequence[Path]) -> Manifest:
             state = os.lstat(prefix + name)
         except OSError:
             continue
-        if stat.S_ISREG(state.st_mode):
+        if _is_recorded(state):
             found[name] = Stamp.of(state)
             if state.st_nlink > 1:
                 linked.append(name)

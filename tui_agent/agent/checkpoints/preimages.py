@@ -202,7 +202,7 @@ class PreimageStore:
             known = self._known.get(path)
             if known is None or known[0] != stamp:
                 reason = TOO_LARGE if stamp.size > MAX_FILE_BYTES else NOT_COPIED
-                found[path] = Reading(Snapshot(mode=stamp.mode & 0o7777, problem=reason))
+                found[path] = Reading(Snapshot(mode=stamp.kept_mode, problem=reason))
             elif isinstance(known[1], _Object):
                 objects[path] = known[1].name
             else:
@@ -279,7 +279,7 @@ class PreimageStore:
 
 
 def _reading(stamp: Stamp, data: bytes | None) -> Reading:
-    mode = stamp.mode & 0o7777
+    mode = stamp.kept_mode
     if data is None:
         return Reading(Snapshot(mode=mode, problem="its earlier content could not be read"))
     return Reading(Snapshot(digest_of(data), mode), data)

@@ -404,7 +404,7 @@ class Recorder:
     ) -> list[tuple[str, Reading, Reading]]:
         """Return each changed file's path, with the earlier and the current reading of the file.
 
-        Leaves out a file that is unchanged after all, or was replaced by a link or a device.
+        Leaves out a file that is unchanged after all, or was replaced by a device.
         """
         assert self._preimages is not None  # noqa: S101 - the caller has checked it
         were = self._preimages.snapshots(
@@ -550,7 +550,7 @@ def _places_around(paths: Iterable[str]) -> set[str]:
 def _unread(stamp: Stamp | None) -> Snapshot:
     if stamp is None:
         return Snapshot()
-    return Snapshot(mode=stamp.mode & 0o7777, problem=TOO_MUCH)
+    return Snapshot(mode=stamp.kept_mode, problem=TOO_MUCH)
 
 
 def _has_effect(change: FileChange) -> bool:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from tui_agent.agent.checkpoints.file_snapshots import (
+    ABSENT,
     Reading,
     Snapshot,
     digest_of,
@@ -37,7 +38,7 @@ from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_among, is_directory, is_link
 from tui_agent.session.errors import StoreError
 from tui_agent.text_files.encodings import decode_text
-from tui_agent.text_files.replacing import replace_file
+from tui_agent.text_files.replacing import replace_by_link, replace_file
 
 ELSEWHERE = "it leads out of the project"
 
@@ -91,9 +92,24 @@ class Restorer:
                 snapshot.digest is not None and self._blob(snapshot.digest) is not None
             )
 
-        steps, conflicts = decide(found, lambda path: self.current(path).snapshot, kept)
+        replaced = {row.path for row in found if self._is_removed_link(row)}
+
+        def current(path: str) -> Snapshot:
+            if not replaced.isdisjoint(map(str, PurePosixPath(path).parents)):
+                # The link is removed first; then there is no file at this path.
+                return ABSENT
+            return self.current(path).snapshot
+
+        steps, conflicts = decide(found, current, kept)
         needed = tuple(step for step in directories if self._is_due(step))
         return RestorePlan(steps, conflicts, omitted, needed)
+
+    def _is_removed_link(self, difference: Difference) -> bool:
+        """Return True if restoring will remove a link, perhaps to make a directory in its place."""
+        is_removed = difference.here.is_link and not difference.there.exists
+        if not is_removed or difference.reason:
+            return False
+        return self.current(difference.path).snapshot == difference.here
 
     def expect(self, snapshots: Iterable[Snapshot]) -> None:
         """Announce the snapshots that `content` will be asked for, in this order.
@@ -178,14 +194,26 @@ class Restorer:
         if step.wanted.digest is None:
             place.unlink(missing_ok=True)
             return ""
-        if reading.snapshot.digest != step.wanted.digest:
-            data = self.content(step.wanted)
-            if data is None:
-                return DROPPED
-            directories.make_room(step.path)
-            replace_file(place, data, mode=step.wanted.mode or None)
-        elif step.wanted.mode:
+        if reading.snapshot.is_link != step.wanted.is_link or (
+            reading.snapshot.digest != step.wanted.digest
+        ):
+            return self._write(step, place, directories)
+        if step.wanted.mode and not step.wanted.is_link:
             place.chmod(step.wanted.mode)
+        return ""
+
+    def _write(self, step: RestoreStep, place: Path, directories: "_Directories") -> str:
+        """Write a step's file or link; return why that is not possible, or ""."""
+        data = self.content(step.wanted)
+        if data is None:
+            return DROPPED
+        directories.make_room(step.path)
+        if step.wanted.is_link:
+            replace_by_link(place, os.fsdecode(data))
+            return ""
+        if step.now.is_link:
+            place.unlink()
+        replace_file(place, data, mode=step.wanted.mode or None)
         return ""
 
 
@@ -346,7 +374,7 @@ def _row(difference: Difference, now: Reading, restorer: Restorer) -> ChangedFil
         return ChangedFile(mark, path, now.snapshot.problem)
     facts: list[str] = []
     if there.mode and now.snapshot.mode and there.mode != now.snapshot.mode:
-        facts.append(f"mode {there.mode:o} → {now.snapshot.mode:o}")
+        facts.append(f"{_kind_of(there)} → {_kind_of(now.snapshot)}")
     old = _text(content)
     new = _text(now.data)
     if old is None or new is None:
@@ -357,6 +385,12 @@ def _row(difference: Difference, now: Reading, restorer: Restorer) -> ChangedFil
     if diff.deletions:
         facts.append(f"-{diff.deletions}")
     return ChangedFile(mark, path, " ".join(facts), diff.text)
+
+
+def _kind_of(snapshot: Snapshot) -> str:
+    if snapshot.is_link:
+        return "link"
+    return f"mode {snapshot.mode:o}"
 
 
 def _text(data: bytes | None) -> str | None:
