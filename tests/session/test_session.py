@@ -492,7 +492,9 @@ def test_sqlite_and_python_agree_on_what_only_calls_tools(session: Session, entr
 
 
 @pytest.mark.parametrize(
-    "kinds", [{"assistant"}, {"user"}, {"tool_result"}, {"user", "assistant"}, {"shell"}], ids=str
+    "kinds",
+    [{"assistant"}, {"user"}, {"tool_result"}, {"user", "assistant"}, {"shell"}],
+    ids=lambda kinds: " and ".join(sorted(kinds)),
 )
 def test_entries_are_found_by_kind_and_answers_that_only_call_tools_are_answers(
     session: Session, kinds: set[str]
