@@ -123,16 +123,16 @@ def details_of(request: PermissionRequest) -> list[tuple[str, str]]:
     """Return what a call would do, as texts, each with its kind (``PermissionNeed.detail_kind``).
 
     Of a command, this is the whole command line with its redirections, whatever parts of it need
-    permission.
+    permission. No text is returned twice.
     """
-    details: list[tuple[str, str]] = []
+    details: dict[str, str] = {}
     for need in request.needs:
         is_of_command = need.may_change_files and need.permission is not Permission.TOOL
         if request.command and is_of_command:
-            details.append((request.command.strip(), "command"))
+            details.setdefault(request.command.strip(), "command")
         else:
-            details.append((need.detail or need.pattern, need.detail_kind))
-    return list(dict.fromkeys(details))
+            details.setdefault(need.detail or need.pattern, need.detail_kind)
+    return list(details.items())
 
 
 def _part(need: PermissionNeed) -> str:
