@@ -383,6 +383,28 @@ def test_the_reason_of_a_chain_names_every_command() -> None:
     assert reasons(settings) == "it changes .tool"
 
 
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("for i in 1 2; do echo x >> log$i.txt; done; rm -rf q", " (rm)"),
+        ("FOO=1 BAR='a b' npm test; touch x.txt", " (npm test, touch)"),
+        ("export A=1 && make", " (make)"),
+        ("if [ -f a ]; then touch b; fi", ""),
+        ("((i++)); touch b", ""),
+    ],
+)
+def test_only_programs_are_named_as_what_changes_files(
+    tmp_path: Path, line: str, names: str
+) -> None:
+    rule = Rule("*", "*", Action.ASK)
+    needs: list[tuple[PermissionNeed, Rule]] = []
+    parts: tuple[PermissionNeed, ...] = command_needs(line, tmp_path, tmp_path)
+    for part in parts:
+        if part.may_change_files:
+            needs.append((replace(part, changes=("repository",)), rule))
+    assert reasons_for(needs) == f"changes the git repository{names}"
+
+
 ATTEMPTS = blocks((Path(__file__).parent / "data" / "bypass.txt").read_bytes().decode())
 RULES = (
     *DEFAULT_RULES,
@@ -519,7 +541,7 @@ def test_a_file_that_the_gate_denies_to_read_is_hidden_from_commands(
 def test_a_rule_for_everything_leaves_no_question_in_any_mode(mode: str) -> None:
     rules = (*DEFAULT_RULES, *rules_from_table({"*": "allow", "bash": {"rm *": "deny"}}, "user"))
     asked = [
-        PermissionNeed(permission, "x y", changes=("data",), unclear=True)
+        PermissionNeed(permission, "x y", changes=("data",), unclear="it is not clear")
         for permission in Permission
     ]
     found = {decide_in_mode(need, rules, mode).action for need in asked}

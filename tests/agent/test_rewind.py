@@ -110,6 +110,8 @@ COMMANDS = (
     "rm -r deep && ln -s links deep",
     "rm links/folder && mkdir links/folder && cp a.py links/folder/",
     "echo more >> links/file",
+    "rm links/folder && mkdir -p links/folder/er && cp a.py links/folder/er/x.txt",
+    "mkdir -p new/er && cp a.py new/er/x.txt && rm -r deep && ln -s new deep",
 )
 
 

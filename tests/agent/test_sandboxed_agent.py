@@ -469,3 +469,44 @@ async def test_a_directory_that_the_user_keeps_stays_whole(tmp_path: Path) -> No
     assert "q/one.db. /undo can't restore these files" in result.output
     assert "deleted directories that contain files which have to stay" in result.output
     assert entries_of(project / "q") == before
+
+
+@works
+@pytest.mark.parametrize("answer", [ONCE, NO])
+@pytest.mark.parametrize("line", ["mv q moved", "mkdir moved && mv q/* moved/ && rmdir q"])
+async def test_a_directory_with_instructions_is_moved_as_a_whole_or_not_at_all(
+    tmp_path: Path, line: str, answer: PermissionAnswer
+) -> None:
+    harness = make_held(tmp_path, line, mode="auto-edit", answer=answer, keeps_files=True)
+    project = tmp_path / "project"
+    with_links(project)
+    (project / "q/AGENTS.md").write_text("Be kind.\n")
+    before = entries_of(project / "q")
+    await harness.say("go")
+    (request,) = requests(harness)
+    assert "AGENTS.md" in request.reason
+    is_moved = answer is ONCE
+    assert (project / "q").exists() is not is_moved
+    assert (project / "moved").exists() is is_moved
+    assert entries_of(project / ("moved" if is_moved else "q")) == before
+    wanted = await harness.agent.files.plan(None)
+    await harness.agent.files.restore(wanted)
+    assert entries_of(project / "q") == before
+    assert not (project / "moved").exists()
+
+
+@works
+async def test_a_file_behind_a_replaced_link_is_not_taken_for_one_in_its_place(
+    tmp_path: Path,
+) -> None:
+    line = "rm lib && mkdir lib && cp README.md lib/f"
+    harness = make_held(tmp_path, line, mode="auto-edit", keeps_files=True)
+    project = tmp_path / "project"
+    with_links(project)
+    (project / "lib").symlink_to("q")
+    await harness.say("go")
+    assert (project / "lib/f").read_text() == "Read.\n"
+    done = await harness.agent.files.restore(await harness.agent.files.plan(None))
+    assert not done.failed
+    assert (project / "lib").is_symlink()
+    assert (project / "lib/f").read_text() == "f\n"

@@ -96,9 +96,16 @@ _BELOW = {
 _MAX_LOOKUPS = 60_000
 """Maximum number of paths that are looked up for a command line."""
 _SUBCOMMAND = LazyPattern(r"[A-Za-z][\w-]*")
+_VARIABLES = LazyPattern(r"""(?:[A-Za-z_]\w*=(?:"[^"]*"|'[^']*'|[^\s'"])*(?:\s+|\Z))+""")
+"""Matches the variables that are set before a command: ``NAME=VALUE``."""
+_SHELL_WORDS = frozenset({"for", "select", "while", "until", "if", "case", "[["})
+"""First words of loops and conditions, which are no names of programs."""
 
 _OF_PATHS = frozenset({Permission.READ, Permission.EDIT, Permission.EXTERNAL_DIRECTORY})
 """Permissions whose patterns are paths, in which ``~`` is the home directory."""
+
+_NO_NAME = "it"
+"""What a question calls a command that has no name."""
 
 _MAX_NAMED = 5
 """Maximum number of changed files that a question names."""
@@ -615,7 +622,7 @@ def _changes_in_words(
             shown.append("other files")
         words["sources"] = ", ".join(shown)
     said = " and ".join(words[change] for change in dict.fromkeys(changes))
-    names = ", ".join(dict.fromkeys(programs))
+    names = ", ".join(name for name in dict.fromkeys(programs) if name != _NO_NAME)
     if names:
         return f"changes {said} ({names})"
     return f"changes {said}"
@@ -663,15 +670,26 @@ def _changed(need: PermissionNeed) -> str:
 
 
 def _program(need: PermissionNeed) -> str:
-    """Return the name of a need's command (``ruff format``) or tool; "it" for other needs."""
+    """Return the name of a need's command (``ruff format``) or tool; "it" if there is no name.
+
+    Variables that are set before the command are left out. Loops and conditions have no name.
+    """
     if need.permission is Permission.TOOL:
         return need.pattern
     if need.permission is not Permission.BASH:
-        return "it"
-    words = need.pattern.split()[:2]
+        return _NO_NAME
+    words = need.pattern[_end_of_variables(need.pattern) :].split()[:2]
+    if not words or words[0] in _SHELL_WORDS or words[0].startswith("(("):
+        return _NO_NAME
     if len(words) > 1 and not _SUBCOMMAND.fullmatch(words[1]):
         words.pop()
-    return " ".join(words) or "it"
+    return " ".join(words)
+
+
+def _end_of_variables(command: str) -> int:
+    """Return the index after the variables that are set before a command; 0 if there are none."""
+    variables = _VARIABLES.match(command)
+    return 0 if variables is None else variables.end()
 
 
 class Mode(StrEnum):

@@ -72,7 +72,10 @@ class LossReason(Enum):
     OVERTAKEN = "overtaken"
     """Somebody else changed the file after the command did."""
     TOGETHER = "together"
-    """The file is in a deleted directory that stays because another file in it has to stay."""
+    """The file is in a deleted directory that stays because another file in it has to stay.
+
+    Or it is in a new directory to which a part of such a directory was moved.
+    """
     FAILED = "failed"
     """The change could not be made in the project."""
     LIMIT = "limit"
@@ -234,6 +237,9 @@ def _together(
 ) -> list[ChangeVerdict]:
     """Return the verdicts, with no deletion kept in a deleted directory of which a part stays.
 
+    Then no new directory is kept either of which a part is discarded: the deleted directory was
+    probably moved there, and it couldn't be moved again if the user then allows the change.
+
     If several parts of a deleted directory need the grant ``write``, it is wanted for the directory
     instead, so that the user is asked about one path. ``root`` is the project.
     """
@@ -245,6 +251,8 @@ def _together(
         if top and isinstance(into, LossReason):
             staying.add(top)
             written[top] = written.get(top, frozenset()) | wanted.write
+    if staying:
+        verdicts = _without_halves(changes, verdicts)
     found: list[ChangeVerdict] = []
     for top, (into, wanted) in zip(tops, verdicts, strict=True):
         if top not in staying:
@@ -261,6 +269,30 @@ def _together(
     return found
 
 
+def _without_halves(
+    changes: Sequence[LayerChange], verdicts: Sequence[ChangeVerdict]
+) -> list[ChangeVerdict]:
+    """Return the verdicts, with nothing kept in a new directory if the user may allow more of it."""
+    made = {change.path for change in changes if _is_new_directory(change)}
+    tops = [_outermost_in(change, made) for change in changes]
+    halves = set[str]()
+    for top, (into, wanted) in zip(tops, verdicts, strict=True):
+        if isinstance(into, LossReason) and wanted:
+            halves.add(top)
+    halves.discard("")
+    found: list[ChangeVerdict] = []
+    for top, (into, wanted) in zip(tops, verdicts, strict=True):
+        if top in halves and into in {"outputs", "sources"}:
+            found.append((LossReason.TOGETHER, wanted))
+        else:
+            found.append((into, wanted))
+    return found
+
+
+def _is_new_directory(change: LayerChange) -> bool:
+    return change.directory and change.kind is ChangeKind.NEW and not change.output
+
+
 def _is_deleted_directory(change: LayerChange) -> bool:
     return change.directory and change.kind is ChangeKind.DELETED
 
@@ -270,14 +302,21 @@ def _outermost(change: LayerChange, deleted: Collection[str]) -> str:
 
     "" if the change isn't a deletion, or if no directory around the path was deleted.
     """
-    if change.kind is not ChangeKind.DELETED or not deleted:
+    if change.kind is not ChangeKind.DELETED:
+        return ""
+    return _outermost_in(change, deleted)
+
+
+def _outermost_in(change: LayerChange, directories: Collection[str]) -> str:
+    """Return the outermost of the ``directories`` that is or contains a path; "" if none does."""
+    if not directories:
         return ""
     end = change.path.find("/")
     while end >= 0:
-        if change.path[:end] in deleted:
+        if change.path[:end] in directories:
             return change.path[:end]
         end = change.path.find("/", end + 1)
-    return change.path if change.path in deleted else ""
+    return change.path if change.path in directories else ""
 
 
 def _is_program(path: Path) -> bool:

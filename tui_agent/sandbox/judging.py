@@ -47,7 +47,9 @@ _REASONS = {
         "Never kept are pipes, sockets, devices, setuid and sparse files, and unreadable directories."
     ),
     LossReason.OVERTAKEN: "Others changed these files meanwhile.",
-    LossReason.TOGETHER: "They are in deleted directories that contain files which have to stay.",
+    LossReason.TOGETHER: (
+        "They are in deleted directories that contain files which have to stay, or in new directories with such files."
+    ),
     LossReason.FAILED: "They could not be written.",
     LossReason.LIMIT: "The command changed too many files, or nested directories too deeply.",
 }

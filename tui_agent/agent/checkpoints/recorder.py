@@ -27,6 +27,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from tui_agent.agent.checkpoints.file_snapshots import (
+    ABSENT,
     NOT_A_FILE,
     Reading,
     Snapshot,
@@ -43,7 +44,7 @@ from tui_agent.agent.checkpoints.plan import after_of, before_of, follows
 from tui_agent.agent.checkpoints.preimages import PreimageStore
 from tui_agent.agent.threads import in_thread
 from tui_agent.lazy import frozen
-from tui_agent.path_checks import is_among
+from tui_agent.path_checks import is_among, is_link
 from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 from tui_agent.say_once import SayOnce
 from tui_agent.session.entries import CheckpointEntry, DirectoryChange, FileChange
@@ -264,9 +265,19 @@ class Recorder:
 
     async def _read(self, known: dict[str, Path]) -> dict[str, Reading]:
         def read() -> dict[str, Reading]:
-            return {name: take_snapshot(path) for name, path in known.items()}
+            return {name: self._snapshot(name) for name in known}
 
         return await asyncio.to_thread(read)
+
+    def _snapshot(self, name: str) -> Reading:
+        """Read the file at a relative path; behind a link to a directory, there is no file.
+
+        A command may replace a directory by a link, or a link by a directory.
+        """
+        around = PurePosixPath(name).parents[:-1]
+        if any(is_link(self._root / parent) for parent in around):
+            return Reading(ABSENT)
+        return take_snapshot(self._root / name)
 
     async def _compare_known(self, known: dict[str, Path], before: dict[str, Reading]) -> None:
         async with self._lock:
@@ -412,7 +423,7 @@ class Recorder:
         )
         pairs = []
         for path in changed:
-            now = take_snapshot(self._root / path)
+            now = self._snapshot(path)
             if path in after and now.snapshot.problem == NOT_A_FILE:
                 continue
             if path not in before:
