@@ -132,6 +132,21 @@ async def test_a_rule_for_git_opens_the_repository_to_no_other_command(tmp_path:
 
 
 @works
+async def test_git_commands_that_only_report_need_no_rule_beside_others(tmp_path: Path) -> None:
+    harness = await run(
+        tmp_path,
+        "git status && git diff HEAD && git add -A && git commit -q -m x && git log --oneline -1",
+        "git diff --outp=README.md HEAD~1; git add -A",
+        answer=NO,
+        rules=allowed("bash:git add *", "bash:git commit *"),
+    )
+    assert [request.rules for request in requests(harness)] == [
+        ("allow bash: git diff --outp=README.md HEAD~1",)
+    ]
+    assert read(harness, "README.md") == "Read.\n"
+
+
+@works
 async def test_a_hook_that_allows_a_call_allows_no_changes(tmp_path: Path) -> None:
     allow = HookSettings(event="before_tool", command='echo \'{"decision": "allow"}\'')
     hooks = Hooks(lambda: from_settings([allow], tmp_path, os.environ))

@@ -125,6 +125,24 @@ async def test_instructions_for_agents_are_kept_only_with_a_grant_of_their_own(
     assert [(box.root / name).read_text() for name in names] == ["x\n"] * 3
 
 
+async def test_instructions_come_and_go_with_their_directory(box: Contained) -> None:
+    box.file("kit/AGENTS.md", "old\n")
+    box.file("kit/m.py", "m\n")
+    copied = await box.run(
+        "cp -r kit copy && mv kit moved && mkdir new && echo x > new/CLAUDE.md", PROJECT
+    )
+    assert copied.outcome.wanted is None
+    assert not (box.root / "kit").exists()
+    for name in ("copy", "moved"):
+        assert (box.root / name / "AGENTS.md").read_text() == "old\n"
+        assert (box.root / name / "m.py").exists()
+    line = "rm -rf moved && mkdir moved && echo x > moved/AGENTS.md; mv new/CLAUDE.md ."
+    planted = await box.run(line, PROJECT)
+    assert planted.outcome.wanted is not None
+    assert not (box.root / "CLAUDE.md").exists()
+    assert (box.root / "moved/AGENTS.md").read_text() == "old\n"
+
+
 async def test_git_checks_out_instructions_for_agents(box: Contained) -> None:
     box.file("AGENTS.md", "old\n")
     box.git("add", "AGENTS.md")

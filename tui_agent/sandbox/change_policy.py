@@ -192,12 +192,13 @@ def judge(
     """
     judged = JudgedChanges()
     stays = set[str]()
+    deleted = {change.path for change in changes if _is_deleted_directory(change)}
     verdicts: list[ChangeVerdict] = []
     for change in changes:
         if change.path in overtaken:
             verdicts.append((LossReason.OVERTAKEN, Grants()))
         else:
-            verdicts.append(_verdict(change, view, known))
+            verdicts.append(_verdict(change, view, known, deleted))
     for change, (into, wanted) in zip(
         changes, _together(changes, verdicts, known.root), strict=True
     ):
@@ -213,16 +214,19 @@ def judge(
     return judged
 
 
-def _verdict(change: LayerChange, view: View, known: ProjectFacts) -> ChangeVerdict:
-    """Return what happens to one change if it doesn't depend on other changes.
+def _verdict(
+    change: LayerChange, view: View, known: ProjectFacts, deleted: Collection[str]
+) -> ChangeVerdict:
+    """Return what happens to one change if it doesn't depend on other verdicts.
 
+    ``deleted`` are the deleted directories.
     No grants are needed for a change that is never kept, so that the user isn't asked for them.
     """
     path = PurePosixPath(change.path)
     is_deleted = change.kind is ChangeKind.DELETED
     if not is_deleted and not change.output and _is_never_kept(path):
         return _DROPPED
-    into, wanted = _judge(change, path, view, known)
+    into, wanted = _judge(change, path, view, known, deleted)
     if into is None:
         return _DROPPED
     if change.special:
@@ -334,7 +338,11 @@ def _is_never_kept(path: PurePosixPath) -> bool:
 
 
 def _judge(
-    change: LayerChange, path: PurePosixPath, view: View, known: ProjectFacts
+    change: LayerChange,
+    path: PurePosixPath,
+    view: View,
+    known: ProjectFacts,
+    deleted: Collection[str],
 ) -> ChangeVerdict:
     """Return what happens to one change. Links and special files are judged by the caller."""
     made_again = _DROPPED
@@ -343,7 +351,10 @@ def _judge(
     is_new = change.kind is ChangeKind.NEW
     is_shared = change.path in known.paths.shared
     steering = _steering(path, change, known.root)
-    if not steering and _is_instruction(path, change, view):
+    comes_with_directory = path.parent.as_posix() in deleted
+    if is_new:
+        comes_with_directory = not os.path.lexists(known.root / path.parent)
+    if not steering and not comes_with_directory and _is_instruction(path, change, view):
         steering = Grants(protected=frozenset({known.root / path}))
     if steering:
         return _judge_steering(change, known.root / path, view, steering)
@@ -430,7 +441,8 @@ def _is_instruction(path: PurePosixPath, change: LayerChange, view: View) -> boo
     """Return True for a file with instructions for agents, which only an own grant lets change.
 
     Installed packages contain such files, but no agent reads them there. Git checks them out with
-    the project's other files, if it may change the repository.
+    the project's other files, if it may change the repository. The caller leaves out files that
+    come or go with their directory: a copied or moved package takes its instructions along.
     """
     if change.directory or change.output or view.grants.repository:
         return False

@@ -69,6 +69,10 @@ _PROSE = listed("-m -am --message --body -b --title -t --notes --comment")
 A quoted value of such an option is harmless, even if it isn't known until the command runs.
 """
 _WITH_MESSAGE = (["commit"], ["tag"], ["notes"])
+_REPORTING = (["status"], ["diff"], ["log"], ["show"], ["rev-parse"], ["ls-files"], ["blame"])
+_NOT_REPORTING = ("--ou", "--ex", "--te")
+"""Beginnings of options with which these git commands write a file or run another program. Git also
+accepts shortened options."""
 _MESSAGE_OPTIONS = listed("-m -am --message")
 _MOVED_FIRST = LazyPattern(r"\s*cd\s+[^\s;&|]+\s*&&")
 _NOT_A_CHAIN = LazyPattern(r"\|\||;|\n|(?<!&)&(?!&)")
@@ -242,7 +246,9 @@ class _CommandAnalyzer:
         plain = not simple.assignments and not _LONE_DASH.search(self._command)
         free = plain and all(is_free(text, folder, self._project) for folder in self._folders)
         need = _need(simple, harmless=free)
-        reads_only = free or _changes_only_the_shell(simple, need, writes=writes)
+        reads_only = (
+            free or _only_reports(simple) or _changes_only_the_shell(simple, need, writes=writes)
+        )
         yield replace(need, harmless=free and not writes, reads_only=reads_only)
         if not free:
             yield from self._places(_without_message(simple.words))
@@ -318,6 +324,14 @@ class _CommandAnalyzer:
                 yield PermissionNeed(
                     Permission.READ, rule_path(real, self._project), secret=not named
                 )
+
+
+def _only_reports(simple: SimpleCommand) -> bool:
+    """Return True for a git command that reports and writes no file, such as ``git status``."""
+    values = [word.value for word in simple.words]
+    if simple.assignments or values[0] != "git" or values[1:2] not in _REPORTING:
+        return False
+    return all(value is not None and not value.startswith(_NOT_REPORTING) for value in values)
 
 
 def _changes_only_the_shell(simple: SimpleCommand, need: PermissionNeed, *, writes: bool) -> bool:

@@ -127,12 +127,15 @@ async def manifest_of(root: Path, apart: Sequence[Path] = ()) -> Manifest:
     try:
         async with asyncio.timeout(LIST_SECONDS):
             names = await shared_files(root, MAX_FILES)
-            names += await asyncio.to_thread(_links, root, MAX_FILES - len(names))
+            links = await asyncio.to_thread(_links, root)
     except TimeoutError:
         raise TooLargeError(
             f"takes longer than {LIST_SECONDS:.0f} s to list", for_good=False
         ) from None
-    found = await asyncio.to_thread(_stamped, root, names, apart)
+    for what, found_names in (("files", names), ("links", links)):
+        if len(found_names) > MAX_FILES:
+            raise TooLargeError(f"has more than {MAX_FILES:,} {what}", for_good=True)
+    found = await asyncio.to_thread(_stamped, root, names + links, apart)
     found.began = began
     return found
 
@@ -174,11 +177,9 @@ def followed(root: Path, last: Manifest, touched: set[str]) -> Manifest | None:
     return last
 
 
-def _links(root: Path, room: int) -> list[str]:
-    """Return the relative paths of a project's links, at most one more than ``room``."""
-    if room < 0:
-        return []
-    return list(walk_links(root, limit=room + 1))
+def _links(root: Path) -> list[str]:
+    """Return the relative paths of a project's links, at most one more than `MAX_FILES`."""
+    return list(walk_links(root, limit=MAX_FILES + 1))
 
 
 def _is_recorded(state: os.stat_result) -> bool:
@@ -186,8 +187,6 @@ def _is_recorded(state: os.stat_result) -> bool:
 
 
 def _stamped(root: Path, names: list[str], apart: Sequence[Path]) -> Manifest:
-    if len(names) > MAX_FILES:
-        raise TooLargeError(f"has more than {MAX_FILES:,} files", for_good=True)
     found = Manifest()
     linked = []
     prefix = f"{root}{os.sep}"
