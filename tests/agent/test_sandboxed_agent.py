@@ -474,21 +474,38 @@ async def test_a_directory_that_the_user_keeps_stays_whole(tmp_path: Path) -> No
 @works
 @pytest.mark.parametrize("answer", [ONCE, NO])
 @pytest.mark.parametrize("line", ["mv q moved", "mkdir moved && mv q/* moved/ && rmdir q"])
-async def test_a_directory_with_instructions_is_moved_as_a_whole_or_not_at_all(
+async def test_a_directory_with_ignored_data_is_moved_as_a_whole_or_not_at_all(
     tmp_path: Path, line: str, answer: PermissionAnswer
 ) -> None:
     harness = make_held(tmp_path, line, mode="auto-edit", answer=answer, keeps_files=True)
     project = tmp_path / "project"
     with_links(project)
-    (project / "q/AGENTS.md").write_text("Be kind.\n")
+    (project / ".gitignore").write_text("*.db\n")
+    (project / "q/one.db").write_text("ignored\n")
     before = entries_of(project / "q")
     await harness.say("go")
     (request,) = requests(harness)
-    assert "AGENTS.md" in request.reason
+    assert "one.db" in request.reason
     is_moved = answer is ONCE
     assert (project / "q").exists() is not is_moved
     assert (project / "moved").exists() is is_moved
     assert entries_of(project / ("moved" if is_moved else "q")) == before
+
+
+@works
+@pytest.mark.parametrize("line", ["mv q moved", "mkdir moved && mv q/* moved/ && rmdir q"])
+async def test_a_directory_with_instructions_is_moved_without_a_question(
+    tmp_path: Path, line: str
+) -> None:
+    harness = make_held(tmp_path, line, mode="auto-edit", answer=NO, keeps_files=True)
+    project = tmp_path / "project"
+    with_links(project)
+    (project / "q/AGENTS.md").write_text("Be kind.\n")
+    before = entries_of(project / "q")
+    await harness.say("go")
+    assert requests(harness) == []
+    assert not (project / "q").exists()
+    assert entries_of(project / "moved") == before
     wanted = await harness.agent.files.plan(None)
     await harness.agent.files.restore(wanted)
     assert entries_of(project / "q") == before

@@ -241,8 +241,8 @@ def _together(
 ) -> list[ChangeVerdict]:
     """Return the verdicts, with no deletion kept in a deleted directory of which a part stays.
 
-    Then no new directory is kept either of which a part is discarded: the deleted directory was
-    probably moved there, and it couldn't be moved again if the user then allows the change.
+    Then no new directory is kept either: the deleted directory was probably moved there, and it
+    couldn't be moved again if the user then allows the change.
 
     If several parts of a deleted directory need the grant ``write``, it is wanted for the directory
     instead, so that the user is asked about one path. ``root`` is the project.
@@ -256,7 +256,7 @@ def _together(
             staying.add(top)
             written[top] = written.get(top, frozenset()) | wanted.write
     if staying:
-        verdicts = _without_halves(changes, verdicts)
+        verdicts = _without_new_directories(changes, verdicts)
     found: list[ChangeVerdict] = []
     for top, (into, wanted) in zip(tops, verdicts, strict=True):
         if top not in staying:
@@ -273,20 +273,15 @@ def _together(
     return found
 
 
-def _without_halves(
+def _without_new_directories(
     changes: Sequence[LayerChange], verdicts: Sequence[ChangeVerdict]
 ) -> list[ChangeVerdict]:
-    """Return the verdicts, with nothing kept in a new directory if the user may allow more of it."""
+    """Return the verdicts, with nothing kept in new directories, except for build output."""
     made = {change.path for change in changes if _is_new_directory(change)}
-    tops = [_outermost_in(change, made) for change in changes]
-    halves = set[str]()
-    for top, (into, wanted) in zip(tops, verdicts, strict=True):
-        if isinstance(into, LossReason) and wanted:
-            halves.add(top)
-    halves.discard("")
     found: list[ChangeVerdict] = []
-    for top, (into, wanted) in zip(tops, verdicts, strict=True):
-        if top in halves and into in {"outputs", "sources"}:
+    for change, (into, wanted) in zip(changes, verdicts, strict=True):
+        is_kept = into in {"outputs", "sources"} and not change.output
+        if is_kept and _outermost_in(change, made):
             found.append((LossReason.TOGETHER, wanted))
         else:
             found.append((into, wanted))

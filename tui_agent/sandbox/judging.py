@@ -48,7 +48,8 @@ _REASONS = {
     ),
     LossReason.OVERTAKEN: "Others changed these files meanwhile.",
     LossReason.TOGETHER: (
-        "They are in deleted directories that contain files which have to stay, or in new directories with such files."
+        "They are in deleted directories that contain files which have to stay, or in new directories to which such "
+        "directories may have been moved."
     ),
     LossReason.FAILED: "They could not be written.",
     LossReason.LIMIT: "The command changed too many files, or nested directories too deeply.",
