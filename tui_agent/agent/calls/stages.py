@@ -138,7 +138,12 @@ class Opened:
             if refused and not unasked:
                 return "\n".join(dict.fromkeys(refused[host] for host in sorted(wanted.hosts)))
             return await self.gate.request_grants(
-                call.call_id, call.tool, call.arguments, unasked, context, changed
+                call.call_id,
+                call.tool,
+                call.arguments,
+                wanted=unasked,
+                context=context,
+                changed=changed,
             )
 
         async def allow_host(host: str, _port: int) -> str | None:

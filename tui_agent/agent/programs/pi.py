@@ -128,7 +128,7 @@ def model_offers(file: ForeignFile) -> Iterator[ModelOffer]:
             row = _address_and_key(common)
             key = f"providers.{quoted_key(_provider_of(str(name)))}"
             leaves_key = bool(common.get("apiKey")) and "api_key_env" not in row
-            yield ModelOffer(PROGRAM, "provider", str(name), key, row, leaves_key)
+            yield ModelOffer(PROGRAM, "provider", str(name), key, table=row, leaves_key=leaves_key)
         for model in models:
             own = {**common, **model}
             model_id = _model_id(str(name), own)
