@@ -410,6 +410,12 @@ def with_links(project: Path) -> dict[str, str]:
     return entries_of(place)
 
 
+def with_ignored_data(project: Path) -> None:
+    with_links(project)
+    (project / ".gitignore").write_text("*.db\n")
+    (project / "q/one.db").write_text("ignored\n")
+
+
 def entries_of(place: Path) -> dict[str, str]:
     found = {}
     for path in place.rglob("*"):
@@ -460,9 +466,7 @@ async def test_after_yes_undo_brings_back_what_is_not_ignored(tmp_path: Path) ->
 async def test_a_directory_that_the_user_keeps_stays_whole(tmp_path: Path) -> None:
     harness = make_held(tmp_path, "rm -rf q", mode="auto-edit", keeps_files=True)
     project = tmp_path / "project"
-    with_links(project)
-    (project / ".gitignore").write_text("*.db\n")
-    (project / "q/one.db").write_text("ignored\n")
+    with_ignored_data(project)
     before = entries_of(project / "q")
     await harness.say("go")
     (result,) = harness.results()
@@ -479,9 +483,7 @@ async def test_a_directory_with_ignored_data_is_moved_as_a_whole_or_not_at_all(
 ) -> None:
     harness = make_held(tmp_path, line, mode="auto-edit", answer=answer, keeps_files=True)
     project = tmp_path / "project"
-    with_links(project)
-    (project / ".gitignore").write_text("*.db\n")
-    (project / "q/one.db").write_text("ignored\n")
+    with_ignored_data(project)
     before = entries_of(project / "q")
     await harness.say("go")
     (request,) = requests(harness)

@@ -67,17 +67,17 @@ from tui_agent.session.entries import (
 from tui_agent.session.session import Session
 from tui_agent.tools.questions import Asker, UserContact
 
-SHOWN_SECONDS = 0.5
-"""Seconds after which a message is shown as waiting if the run that it started has not taken it.
-
-The run may have to wait for MCP servers first.
-"""
-
 if TYPE_CHECKING:
     from tui_agent.agent.cache_pings import CachePings
     from tui_agent.agent.context_inspector import ContextInspector
     from tui_agent.agent.navigator import Navigator
     from tui_agent.context.tokens import TokenCounter
+
+SHOWN_SECONDS = 0.5
+"""Seconds after which a message is shown as waiting if the run that it started has not taken it.
+
+The run may have to wait for MCP servers first.
+"""
 
 
 MAX_ENTRIES_AT_ONCE = 2_000

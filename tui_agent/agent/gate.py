@@ -423,8 +423,7 @@ def needs_of(
                     inside = tuple(needs_inside(parts, sandbox, context.project))
                     parts = tuple(_with_shared_changes(inside, context.project))
                 found += parts
-                if context.view.reading is not None:
-                    found += _files_needed(need.pattern, context, sandboxed=sandbox is not None)
+                found += _files_needed(need.pattern, context, sandboxed=sandbox is not None)
             else:
                 found.append(need)
     except OSError as error:
@@ -649,7 +648,7 @@ def network_need(host: str, command: str, needs: Iterable[PermissionNeed]) -> Pe
     """
     reaching: list[str] = []
     for need in needs:
-        if need.permission.is_confinable and not (need.harmless or need.reads_only):
+        if need.permission.is_confinable and need.may_change_files:
             # What isn't clear is matched only by the pattern "*".
             reaching.append("" if need.unclear else need.pattern)
     return PermissionNeed(

@@ -192,7 +192,9 @@ def judge(
     """
     judged = JudgedChanges()
     stays = set[str]()
-    deleted = {change.path for change in changes if _is_deleted_directory(change)}
+    deleted = {
+        change.path for change in changes if change.directory and change.kind is ChangeKind.DELETED
+    }
     verdicts: list[ChangeVerdict] = []
     for change in changes:
         if change.path in overtaken:
@@ -200,7 +202,7 @@ def judge(
         else:
             verdicts.append(_verdict(change, view, known, deleted))
     for change, (into, wanted) in zip(
-        changes, _together(changes, verdicts, known.root), strict=True
+        changes, _together(changes, verdicts, deleted, known.root), strict=True
     ):
         path = PurePosixPath(change.path)
         is_deleted = change.kind is ChangeKind.DELETED
@@ -219,8 +221,8 @@ def _verdict(
 ) -> ChangeVerdict:
     """Return what happens to one change if it doesn't depend on other verdicts.
 
-    ``deleted`` are the deleted directories.
-    No grants are needed for a change that is never kept, so that the user isn't asked for them.
+    ``deleted`` are the deleted directories. No grants are needed for a change that is never kept,
+    so that the user isn't asked for them.
     """
     path = PurePosixPath(change.path)
     is_deleted = change.kind is ChangeKind.DELETED
@@ -237,7 +239,10 @@ def _verdict(
 
 
 def _together(
-    changes: Sequence[LayerChange], verdicts: Sequence[ChangeVerdict], root: Path
+    changes: Sequence[LayerChange],
+    verdicts: Sequence[ChangeVerdict],
+    deleted: Collection[str],
+    root: Path,
 ) -> list[ChangeVerdict]:
     """Return the verdicts, with no deletion kept in a deleted directory of which a part stays.
 
@@ -245,9 +250,9 @@ def _together(
     couldn't be moved again if the user then allows the change.
 
     If several parts of a deleted directory need the grant ``write``, it is wanted for the directory
-    instead, so that the user is asked about one path. ``root`` is the project.
+    instead, so that the user is asked about one path. ``deleted`` are the deleted directories,
+    ``root`` is the project.
     """
-    deleted = {change.path for change in changes if _is_deleted_directory(change)}
     tops = [_outermost(change, deleted) for change in changes]
     staying = set[str]()
     written: dict[str, frozenset[Path]] = {}
@@ -290,10 +295,6 @@ def _without_new_directories(
 
 def _is_new_directory(change: LayerChange) -> bool:
     return change.directory and change.kind is ChangeKind.NEW and not change.output
-
-
-def _is_deleted_directory(change: LayerChange) -> bool:
-    return change.directory and change.kind is ChangeKind.DELETED
 
 
 def _outermost(change: LayerChange, deleted: Collection[str]) -> str:
@@ -346,10 +347,7 @@ def _judge(
     is_new = change.kind is ChangeKind.NEW
     is_shared = change.path in known.paths.shared
     steering = _steering(path, change, known.root)
-    comes_with_directory = path.parent.as_posix() in deleted
-    if is_new:
-        comes_with_directory = not os.path.lexists(known.root / path.parent)
-    if not steering and not comes_with_directory and _is_instruction(path, change, view):
+    if not steering and _is_instruction(path, change, view, known.root, deleted):
         steering = Grants(protected=frozenset({known.root / path}))
     if steering:
         return _judge_steering(change, known.root / path, view, steering)
@@ -432,16 +430,26 @@ def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
     return Grants(protected=frozenset({acting}))
 
 
-def _is_instruction(path: PurePosixPath, change: LayerChange, view: View) -> bool:
+def _is_instruction(
+    path: PurePosixPath,
+    change: LayerChange,
+    view: View,
+    root: Path,
+    deleted: Collection[str],
+) -> bool:
     """Return True for a file with instructions for agents, which only an own grant lets change.
 
     Installed packages contain such files, but no agent reads them there. Git checks them out with
-    the project's other files, if it may change the repository. The caller leaves out files that
-    come or go with their directory: a copied or moved package takes its instructions along.
+    the project's other files, if it may change the repository. A copied, moved or removed directory
+    takes its instructions along; ``deleted`` are the deleted directories.
     """
     if change.directory or change.output or view.grants.repository:
         return False
-    return instructs_agents(path.name)
+    if not instructs_agents(path.name):
+        return False
+    if change.kind is ChangeKind.NEW:
+        return os.path.lexists(root / path.parent)
+    return path.parent.as_posix() not in deleted
 
 
 def _acting(path: PurePosixPath, root: Path) -> Path | None:

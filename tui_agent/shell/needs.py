@@ -68,11 +68,13 @@ _PROSE = listed("-m -am --message --body -b --title -t --notes --comment")
 
 A quoted value of such an option is harmless, even if it isn't known until the command runs.
 """
-_WITH_MESSAGE = (["commit"], ["tag"], ["notes"])
-_REPORTING = (["status"], ["diff"], ["log"], ["show"], ["rev-parse"], ["ls-files"], ["blame"])
+_WITH_MESSAGE = listed("commit tag notes")
+"""Subcommands of git that take a message."""
+_REPORTING = listed("status diff log show rev-parse ls-files blame")
+"""Subcommands of git that only report."""
 _NOT_REPORTING = ("--ou", "--ex", "--te")
-"""Beginnings of options with which these git commands write a file or run another program. Git also
-accepts shortened options."""
+"""Beginnings of options with which a subcommand in `_REPORTING` writes a file or runs another
+program. Git also accepts shortened options."""
 _MESSAGE_OPTIONS = listed("-m -am --message")
 _MOVED_FIRST = LazyPattern(r"\s*cd\s+[^\s;&|]+\s*&&")
 _NOT_A_CHAIN = LazyPattern(r"\|\||;|\n|(?<!&)&(?!&)")
@@ -328,9 +330,9 @@ class _CommandAnalyzer:
 
 def _only_reports(simple: SimpleCommand) -> bool:
     """Return True for a git command that reports and writes no file, such as ``git status``."""
-    values = [word.value for word in simple.words]
-    if simple.assignments or values[0] != "git" or values[1:2] not in _REPORTING:
+    if simple.assignments or _git_subcommand(simple.words) not in _REPORTING:
         return False
+    values = [word.value for word in simple.words]
     return all(value is not None and not value.startswith(_NOT_REPORTING) for value in values)
 
 
@@ -484,15 +486,23 @@ def _without_message(words: Sequence[Word]) -> list[Word]:
 
     A message that isn't known before the command runs is kept.
     """
-    values = [word.value for word in words]
-    if values[0] != "git" or values[1:2] not in _WITH_MESSAGE:
+    if _git_subcommand(words) not in _WITH_MESSAGE:
         return list(words)
+    values = [word.value for word in words]
     kept: list[Word] = []
     for before, word in zip([None, *values], words, strict=False):
         is_message = before in _MESSAGE_OPTIONS or (word.value or "").startswith("--message=")
         if word.value is None or not is_message:
             kept.append(word)
     return kept
+
+
+def _git_subcommand(words: Sequence[Word]) -> str:
+    """Return the subcommand of a git command without options before it; "" for other commands."""
+    values = [word.value for word in words[:2]]
+    if len(values) < 2 or values[0] != "git":
+        return ""
+    return values[1] or ""
 
 
 def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:

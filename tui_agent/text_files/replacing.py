@@ -8,6 +8,7 @@ import errno
 import os
 import secrets
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from tui_agent.files.atomic import temporary_prefix
@@ -43,14 +44,8 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
                 if mode is not None:
                     os.fchmod(descriptor, mode)
             return
-        scratch = f"{temporary_prefix(path.name)}{secrets.token_hex(4)}.tmp"
-        try:
+        with _replacing(path.name, parent) as scratch:
             _write_new(scratch, parent, data, before, mode)
-            os.replace(scratch, path.name, src_dir_fd=parent, dst_dir_fd=parent)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(scratch, dir_fd=parent)
-            raise
 
 
 def replace_by_link(path: Path, target: str) -> None:
@@ -58,15 +53,25 @@ def replace_by_link(path: Path, target: str) -> None:
 
     Raises OSError if the link can't be made, or if the path leads through a symbolic link.
     """
-    with directory(path.parent) as parent:
-        scratch = f"{temporary_prefix(path.name)}{secrets.token_hex(4)}.tmp"
-        try:
-            os.symlink(target, scratch, dir_fd=parent)
-            os.replace(scratch, path.name, src_dir_fd=parent, dst_dir_fd=parent)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(scratch, dir_fd=parent)
-            raise
+    with directory(path.parent) as parent, _replacing(path.name, parent) as scratch:
+        os.symlink(target, scratch, dir_fd=parent)
+
+
+@contextlib.contextmanager
+def _replacing(name: str, parent: int) -> Iterator[str]:
+    """Yield the name of a temporary entry that replaces ``name`` after the ``with`` block.
+
+    Both are in the directory with the descriptor ``parent``. The block creates the entry; if the
+    block or the replacement fails, the entry is removed.
+    """
+    scratch = f"{temporary_prefix(name)}{secrets.token_hex(4)}.tmp"
+    try:
+        yield scratch
+        os.replace(scratch, name, src_dir_fd=parent, dst_dir_fd=parent)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(scratch, dir_fd=parent)
+        raise
 
 
 def check_writable(path: Path) -> None:

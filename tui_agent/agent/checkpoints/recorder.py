@@ -44,7 +44,7 @@ from tui_agent.agent.checkpoints.plan import after_of, before_of, follows
 from tui_agent.agent.checkpoints.preimages import PreimageStore
 from tui_agent.agent.threads import in_thread
 from tui_agent.lazy import frozen
-from tui_agent.path_checks import is_among, is_link
+from tui_agent.path_checks import folders_around, is_among, is_link
 from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 from tui_agent.say_once import SayOnce
 from tui_agent.session.entries import CheckpointEntry, DirectoryChange, FileChange
@@ -186,7 +186,7 @@ class Recorder:
             yield
             return
         before = await self._read(known)
-        places = _places_around(known)
+        places = {*known, *folders_around(known)}
         modes = await asyncio.to_thread(self._modes_of, places)
         try:
             yield
@@ -548,14 +548,6 @@ def _within(
         (fitting if needed <= room else others).append(path)
         room -= needed if needed <= room else 0
     return fitting, others
-
-
-def _places_around(paths: Iterable[str]) -> set[str]:
-    """Return the paths of these files and of the directories around them, without the project's."""
-    found: set[str] = set()
-    for path in paths:
-        found |= {path, *map(str, PurePosixPath(path).parents)}
-    return found - {"."}
 
 
 def _unread(stamp: Stamp | None) -> Snapshot:

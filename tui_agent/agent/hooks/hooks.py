@@ -283,10 +283,9 @@ class Hooks:
     """Runs the hooks of one session and combines their answers.
 
     ``load`` reads the hooks from the settings; without it there are none. ``about`` returns the
-    part of payloads that describes the session. ``report`` shows the user notices, and the hook that
-    the agent waits for. Hooks with
-    ``sandboxed`` run in ``containment``. ``ask`` asks the small model the questions of hooks of
-    type ``prompt``.
+    part of payloads that describes the session. ``report`` shows the user notices, and the hook
+    that the agent waits for. Hooks with ``sandboxed`` run in ``containment``. ``ask`` asks the
+    small model the questions of hooks of type ``prompt``.
     """
 
     def __init__(
@@ -553,9 +552,7 @@ class Hooks:
     async def _tell(self, payload: Payload) -> None:
         async with self._turns[payload.event]:
             await self.warm()
-            for handler in self._handlers or ():
-                if not (handler.handles(payload.event, "") and handler.wants(payload)):
-                    continue
+            for handler in self._wanting(payload):
                 if handler.runs_in_background:
                     self._start_telling(self._run_alone(handler, payload))
                 else:
@@ -567,11 +564,16 @@ class Hooks:
         self, payload: Payload, expected: type[AnswerT], *, tool: str = ""
     ) -> AsyncIterator[tuple[CommandHook, AnswerT]]:
         await self.warm()
+        for handler in self._wanting(payload, tool):
+            answer = await self._ask_one(handler, payload, expected)
+            if answer is not None:
+                yield handler, answer
+
+    def _wanting(self, payload: Payload, tool: str = "") -> Iterator[CommandHook]:
+        """Yield the loaded hooks that run for a payload, in their order."""
         for handler in self._handlers or ():
             if handler.handles(payload.event, tool) and handler.wants(payload):
-                answer = await self._ask_one(handler, payload, expected)
-                if answer is not None:
-                    yield handler, answer
+                yield handler
 
     async def _ask_one(
         self, handler: CommandHook, payload: Payload, expected: type[AnswerT]

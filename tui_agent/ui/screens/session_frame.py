@@ -312,8 +312,6 @@ class SessionFrame(BoundedScreen[None], Frontend):
 
     @property
     def draft(self) -> str:
-        # Don't query the widget tree here: when the program exits, the query would fail because the
-        # widgets have been removed.
         return self.prompt.draft
 
     @property

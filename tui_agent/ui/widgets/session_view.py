@@ -61,7 +61,6 @@ from tui_agent.ui.widgets.prompt import PLACEHOLDERS, READ_ONLY_PLACEHOLDERS
 from tui_agent.ui.widgets.prompt_lines import NewChip, QuestionChip, QueueList, TodoLine
 from tui_agent.ui.widgets.question_prompt import QuestionPrompt
 from tui_agent.ui.widgets.side_panel import MIN_WIDTH_FOR_PANEL, SidePanel
-from tui_agent.ui.widgets.status import StatusLine
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.transcript import Transcript
 from tui_agent.ui.widgets.waiting_questions import ChoiceQuestion, ToolCallQuestion
@@ -448,9 +447,7 @@ class SessionView(BackgroundContainer):
     def _end_moved(self) -> None:
         """Update the “new text” chip and the status line after scrolling to or from the end."""
         self.new_chip.show(shown=self.transcript.has_new)
-        # There is no status line while the screen is being removed.
-        for status in self._main.query(StatusLine):
-            status.is_activity_shown = self.transcript.following
+        self._main.status.is_activity_shown = self.transcript.following
 
     def on_mount(self) -> None:
         self.watch(self.transcript, "following", self._end_moved)
@@ -598,9 +595,7 @@ class SessionView(BackgroundContainer):
         message.stop()
         self._focused_entry = message.entry_id
         if message.entry_id is None:
-            # There is no status line while the screen is being removed.
-            for status in self._main.query(StatusLine):
-                status.block = ""
+            self._main.status.block = ""
         else:
             # Wait first, because in a long session it takes time to count the tokens of a block.
             self._showing_block_facts.debounce(FACTS_SECONDS)
